@@ -1,5 +1,6 @@
 #include "AsyncProxy.h"
 
+#include "Cluster.h"
 #include "CollectiveParts.h"
 #include "Scheduler.h"
 
@@ -21,11 +22,14 @@ uint8_t piecesOf(uint64_t line, uint64_t offset, uint64_t bytes) {
   return uint8_t((2u << last) - (1u << first));
 }
 
-const char *kindOf(const Decoded &at) { return at.opcode == Opcode::Bulk ? "copy" : "product"; }
+const char *kindOf(const Decoded &at) { return at.opcode == Opcode::Wgmma ? "product" : "copy"; }
 
 uint32_t threadOf(const Warp &warp, unsigned lane) { return warp.warp * warpLanes + lane; }
 
-Place sharedPlace(Core &core, uint64_t offset) { return {core.shared.data() + offset, Space::Shared, 0, offset}; }
+Place sharedPlace(const Warp &warp, Core &owner, uint64_t offset) {
+  const bool own = warp.core == &owner;
+  return {owner.shared.data() + offset, Space::Shared, 0, offset, own ? 0 : owner.rank + 1, own ? nullptr : &owner};
+}
 
 } // namespace
 
@@ -66,22 +70,24 @@ void AsyncAccess::shared(Core &owner, uint64_t offset, uint64_t bytes) {
   const Launch &launch = owner.launch;
   Checker checker(warp, at, writes ? Access::Write : Access::Read);
   if (!writes)
-    checker.requireWritten(sharedPlace(owner, offset), lane, bytes);
+    checker.requireWritten(sharedPlace(warp, owner, offset), lane, bytes);
   if (!launch.causal || !bytes)
     return;
   const BlockCausality &causality = warp.core->causality;
   auto report = [&](const std::string &other) {
     reportFinding(warp, at, lane, FindingKind::SharedRace, [&] {
       return fmt::format("its {} {} {}, {}", kindOf(at), writes ? "writes" : "reads",
-                         describe(warp, sharedPlace(owner, offset)), other);
+                         describe(warp, sharedPlace(warp, owner, offset)), other);
     });
   };
-  for (uint64_t line = offset >> AsyncShadow::lineShift; line <= (offset + bytes - 1) >> AsyncShadow::lineShift; ++line) {
+  for (uint64_t line = offset >> AsyncShadow::lineShift; line <= (offset + bytes - 1) >> AsyncShadow::lineShift;
+       ++line) {
     AsyncShadow::Record now{date, &at, threadOf(warp, lane), piecesOf(line, offset, bytes), writes};
     if (const auto *other = owner.async.enter(causality, {warp.warp, lane}, line, now))
       return report(fmt::format("which the {} of thread {} in line {} {} until it is waited for, and nothing says that "
                                 "this is over",
-                                kindOf(*other->at), other->thread, other->at->line, other->writes ? "writes" : "reads"));
+                                kindOf(*other->at), other->thread, other->at->line,
+                                other->writes ? "writes" : "reads"));
     if (!owner.async.isGeneric(line))
       continue;
     Traces::Access access{causality, date, !writes, writes};
@@ -111,8 +117,9 @@ void AsyncAccess::global(const Place &place, uint64_t bytes) {
       const Trace &other = conflict.other;
       const bool known = warp.core->causality.knows(warp.warp, lane, other);
       return reportFinding(warp, at, lane, FindingKind::GlobalRace, [&] {
-        const std::string who = isAsynchronous(other) ? std::string("another copy")
-                                                      : fmt::format("thread {} of block {}", other.thread(), other.block);
+        const std::string who = isAsynchronous(other)
+                                    ? std::string("another copy")
+                                    : fmt::format("thread {} of block {}", other.thread(), other.block);
         return fmt::format("its {} {} {}, which {} {} with no {} between", kindOf(at), writes ? "writes" : "reads",
                            describe(warp, place), who, conflict.otherWrote ? "wrote" : "read",
                            known ? "fence.proxy.async" : "order");
@@ -140,38 +147,42 @@ bool isStore(const Transfer &transfer) { return transfer.direction == Transfer::
 
 /// Elements of `to` and `from` combined, or copied.
 void move(const Transfer &transfer, uint8_t *to, const uint8_t *from, uint32_t bytes) {
-  if (transfer.at->combine == Mode::None) {
+  if (transfer.reduction == Mode::None) {
     std::memmove(to, from, bytes);
     return;
   }
-  const unsigned width = transfer.at->type.bytes();
+  const unsigned width = transfer.type.bytes();
   for (uint32_t i = 0; i + width <= bytes; i += width)
-    combineInPlace(*transfer.at, transfer.at->combine, to + i, from + i, isStore(transfer) ? Space::Global : Space::Shared);
+    combineInPlace(transfer.type, transfer.reduction, to + i, from + i,
+                   isStore(transfer) ? Space::Global : Space::Shared);
+}
+
+void landRun(const Transfer &transfer, const Transfer::Run &run) {
+  Core &core = *transfer.issuer->core;
+  const Place to =
+      isStore(transfer) ? globalPlace(core, run.to) : sharedPlace(*transfer.issuer, *transfer.target, run.to);
+  Checker(*transfer.issuer, *transfer.at, Access::Write).markWritten(to, transfer.lane, run.bytes);
+  const llvm::MutableArrayRef<uint8_t> data(to.data, run.bytes);
+  if (run.from == Transfer::nowhere)
+    fillOutside(*transfer.map, data);
+  else if (transfer.direction == Transfer::Direction::Load)
+    move(transfer, to.data, globalPlace(core, run.from).data, run.bytes);
+  else
+    move(transfer, to.data, core.shared.data() + run.from, run.bytes);
+  if (transfer.map && convertsElements(transfer.map->recipe.type))
+    convertElements(transfer.map->recipe.type, data);
 }
 
 void land(Transfer &transfer) {
-  Core &core = *transfer.issuer->core;
-  Warp &warp = *transfer.issuer;
-  Checker writes(warp, *transfer.at, Access::Write);
-  for (const Transfer::Run &run : transfer.runs) {
-    if (run.to == Transfer::nowhere)
-      continue;
-    const Place to = isStore(transfer) ? globalPlace(core, run.to) : sharedPlace(*transfer.target, run.to);
-    writes.markWritten(*(isStore(transfer) ? &core : transfer.target), to, transfer.lane, run.bytes);
-    if (run.from == Transfer::nowhere) {
-      for (uint32_t i = 0; i < run.bytes; ++i)
-        to.data[i] = transfer.fill[(run.to + i) % 16];
-      continue;
-    }
-    const uint8_t *from = transfer.direction == Transfer::Direction::Load ? globalPlace(core, run.from).data
-                                                                           : core.shared.data() + run.from;
-    move(transfer, to.data, from, run.bytes);
-  }
+  Launch &launch = transfer.issuer->core->launch;
+  for (const Transfer::Run &run : transfer.runs)
+    landRun(transfer, run);
   transfer.landed = true;
-  if (core.launch.together)
-    ++core.launch.progress;
+  if (launch.together)
+    ++launch.progress;
   if (!isStore(transfer))
-    completeTransfer(*transfer.target, transfer.mbarrier, transfer.bytes, warp, transfer.lane, *transfer.at);
+    completeTransfer(*transfer.target, transfer.mbarrier, transfer.bytes, *transfer.issuer, transfer.lane,
+                     *transfer.at);
 }
 
 /// Forgets what nobody has to wait for any more.
@@ -200,9 +211,9 @@ void checkAccesses(const Transfer &transfer, const Trace &readsOver, const Trace
       reads.global(globalPlace(*warp.core, run.from), run.bytes);
     else if (run.from != Transfer::nowhere)
       reads.shared(*warp.core, run.from, run.bytes);
-    if (run.to != Transfer::nowhere && isStore(transfer))
+    if (isStore(transfer))
       writes.global(globalPlace(*warp.core, run.to), run.bytes);
-    else if (run.to != Transfer::nowhere)
+    else
       writes.shared(*transfer.target, run.to, run.bytes);
   }
 }
@@ -236,6 +247,34 @@ void issueTransfer(Warp &warp, const Decoded &at, unsigned lane, Transfer transf
   forgetDone(core);
 }
 
+void issueToBlocks(const CollectiveCall &call, unsigned lane, Transfer transfer, uint64_t mbarrier,
+                   std::optional<uint32_t> ranks) {
+  Warp &warp = call.warp;
+  const auto &blocks = warp.core->cluster.blocks;
+  if (!ranks) {
+    Core *owner = nullptr;
+    if (!findMbarrier(call, lane, mbarrier, owner, transfer.mbarrier))
+      return;
+    if (owner == transfer.target)
+      return issueTransfer(warp, call.at, lane, std::move(transfer));
+    return reportFinding(warp, call.at, lane, FindingKind::BrokenMbarrier,
+                         "copies into the shared memory of one block and counts on an mbarrier of another");
+  }
+  if (!*ranks || *ranks >> blocks.size())
+    return reportFinding(warp, call.at, lane, FindingKind::OutOfBounds, [&] {
+      return fmt::format("copies to the blocks of mask {:#x} of a cluster of {}", *ranks, blocks.size());
+    });
+  for (uint32_t rest = *ranks; rest; rest &= rest - 1) {
+    Transfer one = transfer;
+    const unsigned rank = unsigned(llvm::countr_zero(rest));
+    one.target = blocks[rank].get();
+    Core *owner = nullptr;
+    constexpr uint64_t offsets = (uint64_t(1) << rankShift) - 1;
+    if (findMbarrier(call, lane, uint64_t(rank + 1) << rankShift | (mbarrier & offsets), owner, one.mbarrier))
+      issueTransfer(warp, call.at, lane, std::move(one));
+  }
+}
+
 void stepTransfers(Core &core) {
   bool any = false;
   for (Transfer &transfer : core.transfers.pending)
@@ -249,13 +288,15 @@ void stepTransfers(Core &core) {
 
 bool landFor(Core &core, uint64_t mbarrier) {
   bool any = false;
-  for (Transfer &transfer : core.transfers.pending)
-    if (!transfer.landed && transfer.target == &core && transfer.mbarrier == mbarrier) {
-      land(transfer);
-      any = true;
-    }
-  if (any)
-    forgetDone(core);
+  for (const std::unique_ptr<Core> &issuer : core.cluster.blocks) {
+    for (Transfer &transfer : issuer->transfers.pending)
+      if (!transfer.landed && transfer.target == &core && transfer.mbarrier == mbarrier) {
+        land(transfer);
+        any = true;
+      }
+    if (any)
+      forgetDone(*issuer);
+  }
   return any;
 }
 
@@ -303,39 +344,45 @@ namespace {
 
 /// The bytes that a copy without a tensor map moves; false, with a finding, if there is no such memory.
 bool placeBulk(const CollectiveCall &call, unsigned lane, Transfer &transfer) {
+  Warp &warp = call.warp;
   const uint64_t bytes = call.value(2, lane), to = call.value(0, lane), from = call.value(1, lane);
   constexpr uint64_t unit = 16;
   if (bytes % unit || to % unit || from % unit) {
-    reportFinding(call.warp, call.at, lane, FindingKind::Misaligned, [&] {
-      return fmt::format("copies {} bytes from {:#x} to {:#x}: all of them must be multiples of {}", bytes, from, to, unit);
+    reportFinding(warp, call.at, lane, FindingKind::Misaligned, [&] {
+      return fmt::format("copies {} bytes from {:#x} to {:#x}: all of them must be multiples of {}", bytes, from, to,
+                         unit);
     });
     return false;
   }
-  if (!bytes)
-    return true;
-  const bool store = call.at.mode == Mode::BulkStore, load = call.at.mode == Mode::BulkLoad;
-  const Place source = placeRun(call.warp, call.at, load ? Space::Global : Space::Shared, lane, from, bytes, Access::Read);
-  const Place target = placeRun(call.warp, call.at, store ? Space::Global : Space::Shared, lane, to, bytes, Access::Write);
+  const bool store = isStore(transfer), load = transfer.direction == Transfer::Direction::Load;
+  const Place source = placeRun(warp, call.at, load ? Space::Global : Space::Shared, lane, from, bytes, Access::Read);
+  const Place target =
+      placeRun(warp, call.at, store ? Space::Global : Space::SharedCluster, lane, to, bytes, Access::Write);
   if (!source.data || !target.data)
     return false;
-  transfer.runs.push_back({load ? from : source.offset, store ? to : target.offset, uint32_t(bytes)});
+  if (!store)
+    transfer.target = target.owner ? target.owner : warp.core;
+  if (bytes)
+    transfer.runs.push_back({load ? from : source.offset, store ? to : target.offset, uint32_t(bytes)});
   return true;
 }
 
 void issueBulk(const CollectiveCall &call) {
+  const bool store = call.at.mode == Mode::BulkStore;
   call.forEachLane([&](unsigned lane) {
     Transfer transfer;
-    transfer.direction = call.at.mode == Mode::BulkStore  ? Transfer::Direction::Store
+    transfer.direction = store                            ? Transfer::Direction::Store
                          : call.at.mode == Mode::BulkLoad ? Transfer::Direction::Load
                                                           : Transfer::Direction::ToCluster;
+    transfer.reduction = call.at.combine;
+    transfer.type = call.at.type;
     if (!placeBulk(call, lane, transfer))
       return;
-    if (call.at.mode != Mode::BulkStore) {
-      transfer.target = call.warp.core;
-      if (!findMbarrier(call, lane, call.value(3, lane), transfer.mbarrier))
-        return;
-    }
-    issueTransfer(call.warp, call.at, lane, std::move(transfer));
+    if (store)
+      return issueTransfer(call.warp, call.at, lane, std::move(transfer));
+    const bool multicast = call.at.operands.size() > 4;
+    issueToBlocks(call, lane, std::move(transfer), call.value(3, lane),
+                  multicast ? std::optional<uint32_t>(uint32_t(call.value(4, lane))) : std::nullopt);
   });
 }
 

@@ -23,6 +23,7 @@ namespace hloc::emulator {
 struct Core;
 struct Launch;
 struct Place;
+struct TensorMap;
 struct Warp;
 
 /// Who was at 128 bytes of shared memory by the asynchronous proxy, in pieces of 16 bytes.
@@ -91,26 +92,28 @@ struct Transfer {
     uint64_t from, to;
     uint32_t bytes;
   };
-  static constexpr uint64_t nowhere = ~uint64_t(0); ///< `from`: bytes of `fill`. `to`: dropped
+  static constexpr uint64_t nowhere = ~uint64_t(0); ///< `from`: outside the tensor
 
   Direction direction = Direction::Load;
   const Decoded *at = nullptr;
   Warp *issuer = nullptr;
   unsigned lane = 0;
   std::vector<Run> runs;
-  uint64_t bytes = 0;                 ///< that the mbarrier counts
-  std::array<uint8_t, 16> fill = {};  ///< by offset from a multiple of 16
-  Core *target = nullptr;             ///< whose shared memory it writes, and whose mbarrier counts it; null: stores
-  uint64_t mbarrier = 0;              ///< its offset
-  uint32_t phase = 0;                 ///< by Trace::clock
-  uint32_t group = 0;                 ///< of a store
-  uint32_t steps = 0;                 ///< of its core, after which it lands; 0: as late as possible
+  uint64_t bytes = 0;             ///< that the mbarrier counts
+  const TensorMap *map = nullptr; ///< of the block's: what it makes of elements, those outside included
+  Mode reduction = Mode::None;    ///< of what is there and what comes, elements of `type`
+  Type type = {};
+  Core *target = nullptr; ///< whose shared memory it writes, and whose mbarrier counts it; null: stores
+  uint64_t mbarrier = 0;  ///< its offset
+  uint32_t phase = 0;     ///< by Trace::clock
+  uint32_t group = 0;     ///< of a store
+  uint32_t steps = 0;     ///< of its core, after which it lands; 0: as late as possible
   bool landed = false;
 };
 
 /// Copies in flight that threads of one block have issued, and the bulk groups of its threads.
 struct Transfers {
-  std::vector<Transfer> pending; ///< in order of issue; stores stay until their thread has waited
+  std::vector<Transfer> pending;                   ///< in order of issue; stores stay until their thread has waited
   std::vector<std::array<uint32_t, 32>> committed; ///< by warp: groups of each lane
   std::vector<std::array<uint32_t, 32>> readsOver; ///< and how many of them have been waited for, if only for reading
   uint64_t issued = 0;

@@ -25,7 +25,7 @@ template <typename T> T combineNumbers(Mode mode, T old, T b) {
   }
 }
 
-uint64_t combineIntegers(const Decoded &at, Mode mode, uint64_t old, uint64_t b, uint64_t c, unsigned bits) {
+uint64_t combineIntegers(const Type &type, Mode mode, uint64_t old, uint64_t b, uint64_t c, unsigned bits) {
   uint64_t ones = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
   auto extend = [&](uint64_t v) { return int64_t(v << (64 - bits)) >> (64 - bits); };
   switch (mode) {
@@ -47,7 +47,7 @@ uint64_t combineIntegers(const Decoded &at, Mode mode, uint64_t old, uint64_t b,
     return old == 0 || old > b ? b : old - 1;
   case Mode::Min:
   case Mode::Max: {
-    bool less = at.type.isSigned() ? extend(b) < extend(old) : b < old;
+    bool less = type.isSigned() ? extend(b) < extend(old) : b < old;
     return less == (mode == Mode::Min) ? b : old;
   }
   default:
@@ -64,7 +64,7 @@ float minMaxNumber(Mode mode, float old, float b) {
 float flushed(float x) { return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
 
 /// Sums of f32 in global memory know no subnormal numbers; in shared memory, and of all other types, they do.
-uint64_t combineFloat(const Decoded &at, Mode mode, uint64_t old, uint64_t b, unsigned bits, Space space) {
+uint64_t combineFloat(const Type &type, Mode mode, uint64_t old, uint64_t b, unsigned bits, Space space) {
   if (mode == Mode::Exch)
     return b;
   if (bits == 64) {
@@ -88,7 +88,7 @@ uint64_t combineFloat(const Decoded &at, Mode mode, uint64_t old, uint64_t b, un
     std::memcpy(&low, &x, 4);
     return std::isnan(x) ? 0x7fffffff : low;
   }
-  SmallFormat format = at.type.kind == TypeClass::Float ? half : bfloat;
+  SmallFormat format = type.kind == TypeClass::Float ? half : bfloat;
   double x = decode(uint32_t(old), format), y = decode(uint32_t(b), format);
   double result = mode == Mode::Add ? x + y : double(minMaxNumber(mode, float(x), float(y)));
   return encode(result, format, Rounding::Nearest);
@@ -96,14 +96,14 @@ uint64_t combineFloat(const Decoded &at, Mode mode, uint64_t old, uint64_t b, un
 
 } // namespace
 
-uint64_t combineAtomically(const Decoded &at, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space) {
-  unsigned bits = at.type.bits;
-  if (!at.type.isFloat())
-    return combineIntegers(at, mode, old, b, c, at.type.width());
-  if (at.type.lanes == 1)
-    return combineFloat(at, mode, old, b, bits, space);
-  uint64_t low = combineFloat(at, mode, old & 0xffff, b & 0xffff, 16, space);
-  return low | combineFloat(at, mode, old >> 16 & 0xffff, b >> 16 & 0xffff, 16, space) << 16;
+uint64_t combineAtomically(const Type &type, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space) {
+  unsigned bits = type.bits;
+  if (!type.isFloat())
+    return combineIntegers(type, mode, old, b, c, type.width());
+  if (type.lanes == 1)
+    return combineFloat(type, mode, old, b, bits, space);
+  uint64_t low = combineFloat(type, mode, old & 0xffff, b & 0xffff, 16, space);
+  return low | combineFloat(type, mode, old >> 16 & 0xffff, b >> 16 & 0xffff, 16, space) << 16;
 }
 
 namespace {
@@ -152,7 +152,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
       uint64_t old = 0;
       if (place.data) {
         std::memcpy(&old, place.data + e * width, width);
-        uint64_t result = combineAtomically(*at, at->mode, old, load(b, index), load(c, index), place.space);
+        uint64_t result = combineAtomically(at->type, at->mode, old, load(b, index), load(c, index), place.space);
         std::memcpy(place.data + e * width, &result, width);
         warp.core->launch.progress += warp.core->launch.together && result != old;
         changes |= at->mode != Mode::Cas || old == load(b, index);
@@ -165,12 +165,12 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
   }
 }
 
-void combineInPlace(const Decoded &at, Mode mode, uint8_t *to, const uint8_t *from, Space space) {
+void combineInPlace(const Type &type, Mode mode, uint8_t *to, const uint8_t *from, Space space) {
   uint64_t old = 0, operand = 0;
-  std::memcpy(&old, to, at.type.bytes());
-  std::memcpy(&operand, from, at.type.bytes());
-  const uint64_t result = combineAtomically(at, mode, old, operand, 0, space);
-  std::memcpy(to, &result, at.type.bytes());
+  std::memcpy(&old, to, type.bytes());
+  std::memcpy(&operand, from, type.bytes());
+  const uint64_t result = combineAtomically(type, mode, old, operand, 0, space);
+  std::memcpy(to, &result, type.bytes());
 }
 
 } // namespace hloc::emulator

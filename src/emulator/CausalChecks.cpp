@@ -1,7 +1,8 @@
 // Races in kernels that need Causality: what accesses leave behind and carry along.
-#include "Machine.h"
+#include "Cluster.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
 
 namespace hloc::emulator {
@@ -19,15 +20,18 @@ void Checker::follow(const Place &place, uint64_t bytes, uint32_t lanes) {
   Core &core = *warp.core;
   Launch &launch = core.launch;
   const bool shared = place.space == Space::Shared;
-  Cell *cells = shared ? core.sharedCells.data() : launch.windows[place.region].cells.get();
-  Traces &traces = shared ? core.sharedTraces : launch.traces;
-  if (shared && launch.asynchronous && !meetProxy(place, bytes, lanes))
+  Core &owner = home(place);
+  if (shared && launch.asynchronous && !meetProxy(owner, place, bytes, lanes))
     return;
+  Cell *cells = shared ? owner.sharedCells.data() : launch.windows[place.region].cells.get();
+  Traces &traces = shared ? owner.sharedTraces : launch.traces;
+  if (shared && &owner != &core)
+    forEachLane(lanes, [&](unsigned l) { checkPresence(warp, at, l, place, access); });
   const unsigned shift = shared ? launch.sharedShift : launch.globalShift, lane = unsigned(llvm::countr_zero(lanes));
   Traces::Access now{core.causality, core.causality.date(warp.warp, lanes), access != Access::Write,
                      access != Access::Read};
   now.now.strong = synchronizes;
-  now.now.blockScope = at.blockScope;
+  now.now.scope = at.scope;
   now.shared = shared;
   if (now.writes && !now.reads)
     now.rewrites = rewrites(place, bytes, lane);
@@ -46,22 +50,21 @@ void Checker::follow(const Place &place, uint64_t bytes, uint32_t lanes) {
 }
 
 /// Whether the access to shared memory is in order with all that the asynchronous proxy does there.
-bool Checker::meetProxy(const Place &place, uint64_t bytes, uint32_t lanes) {
-  Core &core = *warp.core;
+bool Checker::meetProxy(Core &owner, const Place &place, uint64_t bytes, uint32_t lanes) {
   const unsigned lane = unsigned(llvm::countr_zero(lanes));
-  core.async.markGeneric(place.offset, bytes);
+  owner.async.markGeneric(place.offset, bytes);
   uint64_t object = 0;
   if (access != Access::Read && at.opcode != Opcode::Mbarrier &&
-      core.mbarriers.overlapping(place.offset, bytes, object)) {
+      owner.mbarriers.overlapping(place.offset, bytes, object)) {
     reportFinding(warp, at, lane, FindingKind::BrokenMbarrier, [&] {
       return fmt::format("writes {}, where there is an mbarrier (byte {})", describe(warp, place), object);
     });
     return false;
   }
-  if (!core.async.inUse())
+  if (!owner.async.inUse())
     return true;
   const AsyncShadow::Record *other =
-      core.async.meet(core.causality, warp.warp, lanes, place.offset, bytes, access != Access::Read);
+      owner.async.meet(warp.core->causality, warp.warp, lanes, place.offset, bytes, access != Access::Read);
   if (!other)
     return true;
   reportFinding(warp, at, lane, FindingKind::SharedRace, [&] {
@@ -69,7 +72,7 @@ bool Checker::meetProxy(const Place &place, uint64_t bytes, uint32_t lanes) {
         "{} {}, which the {} of thread {} in line {} {} until it is waited for, and nothing says that this "
         "is over",
         access == Access::Read ? "reads" : "writes", describe(warp, place),
-        other->at->opcode == Opcode::Bulk ? "copy" : "product", other->thread, other->at->line,
+        other->at->opcode == Opcode::Wgmma ? "product" : "copy", other->thread, other->at->line,
         other->writes ? "writes" : "reads");
   });
   return false;
@@ -81,7 +84,7 @@ void followStrong(Warp &warp, const Decoded &at, unsigned lane, const Place &pla
   const bool shared = place.space == Space::Shared;
   if (!place.data || (!shared && place.space != Space::Global))
     return;
-  auto &messages = shared ? core.sharedMessages : core.launch.messages;
+  auto &messages = shared ? (place.owner ? *place.owner : core).sharedMessages : core.launch.messages;
   const std::pair<uint32_t, uint64_t> key{shared ? 0 : place.region, place.offset};
   auto found = messages.find(key);
   const bool isAtomic = at.opcode == Opcode::Atom || at.opcode == Opcode::Red;
@@ -93,7 +96,7 @@ void followStrong(Warp &warp, const Decoded &at, unsigned lane, const Place &pla
   if (found != messages.end())
     message = found->second;
   core.causality.send(warp.warp, lane, at, message, isAtomic);
-  if (message.wide || message.here)
+  if (llvm::any_of(message.views, [](const ViewRef &view) { return bool(view); }))
     messages[key] = std::move(message);
   else if (found != messages.end())
     messages.erase(found);

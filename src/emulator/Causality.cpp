@@ -20,7 +20,7 @@ template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
 /// A strong load or store of what may be shared memory: barriers of the block do not tell in which order lanes come.
 static bool mayNeedLaneOrder(const Decoded &d) {
   return d.strong && (d.opcode == Opcode::Ld || d.opcode == Opcode::St) &&
-         (d.space == Space::Shared || d.space == Space::Generic);
+         (isShared(d.space) || d.space == Space::Generic);
 }
 
 bool needsCausality(const Kernel &kernel) {
@@ -36,18 +36,32 @@ bool needsCausality(const Kernel &kernel) {
       const Source &count = d.operands[d.results + 1u];
       return count.kind != Source::Kind::Constant || count.value != 0;
     }
+    case Opcode::ClusterBarrier:
+      return true;
     case Opcode::Ld:
     case Opcode::St:
     case Opcode::Atom:
     case Opcode::Red:
-      return d.acquires || d.releases || (d.strong && d.blockScope && d.space != Space::Shared) || mayNeedLaneOrder(d);
+      return d.acquires || d.releases || (d.strong && d.scope != Scope::Device && !isShared(d.space)) ||
+             mayNeedLaneOrder(d);
     default:
       return isAsynchronous(d);
     }
   });
 }
 
-bool isAsynchronous(const Decoded &d) { return d.opcode == Opcode::Mbarrier || d.opcode == Opcode::Bulk; }
+bool isAsynchronous(const Decoded &d) {
+  switch (d.opcode) {
+  case Opcode::Mbarrier:
+  case Opcode::Bulk:
+  case Opcode::Wgmma:
+    return true;
+  case Opcode::Cp:
+    return d.mode == Mode::TensorLoad || d.mode == Mode::TensorStore || d.mode == Mode::TensorReduce;
+  default:
+    return false;
+  }
+}
 
 Trace asynchronousDate(uint64_t block, uint16_t actor, unsigned lane, uint32_t clock) {
   Trace trace;
@@ -117,6 +131,11 @@ const View::BlockTimes *View::find(uint64_t block) const {
   uint64_t number = block / blocksOfChunk;
   auto found = llvm::lower_bound(chunks, number, [](const auto &chunk, uint64_t n) { return chunk.first < n; });
   return found == chunks.end() || found->first != number ? nullptr : &found->second->blocks[block % blocksOfChunk];
+}
+
+bool View::hasBegun(uint64_t block) const {
+  const BlockTimes *times = find(block);
+  return times && (times->epochs || times->warps);
 }
 
 bool View::has(const Trace &trace) const {
@@ -194,22 +213,24 @@ ViewRef View::join(const ViewRef &a, const ViewRef &b) {
   if (!a)
     return b;
   auto joined = llvm::makeIntrusiveRefCnt<View>();
-  bool isA = true;
+  bool isA = true, isB = true;
   auto x = a->chunks.begin(), y = b->chunks.begin();
   while (x != a->chunks.end() || y != b->chunks.end()) {
     if (y == b->chunks.end() || (x != a->chunks.end() && x->first < y->first)) {
       joined->chunks.push_back(*x++);
+      isB = false;
     } else if (x == a->chunks.end() || y->first < x->first) {
       joined->chunks.push_back(*y++);
       isA = false;
     } else {
       joined->chunks.emplace_back(x->first, join(x->second, y->second));
       isA &= joined->chunks.back().second == x->second;
+      isB &= joined->chunks.back().second == y->second;
       ++x;
       ++y;
     }
   }
-  return isA ? a : ViewRef(joined);
+  return isA ? a : isB ? b : ViewRef(joined);
 }
 
 ViewRef View::withBlock(const ViewRef &view, uint64_t block, const BlockTimes &times) {
@@ -249,6 +270,8 @@ ViewRef View::withEpochs(const ViewRef &view, uint64_t block, uint32_t epoch) {
   return copy;
 }
 
+ViewRef View::begun(const ViewRef &view, uint64_t block) { return withBlock(view, block, {firstEpoch, nullptr}); }
+
 ViewRef View::withoutWarp(const ViewRef &view, uint64_t block, uint32_t warp) {
   const BlockTimes *times = view ? view->find(block) : nullptr;
   auto isIt = [&](const WarpTimes::Row &row) { return row.warp == warp; };
@@ -268,12 +291,18 @@ ViewRef View::withoutWarp(const ViewRef &view, uint64_t block, uint32_t warp) {
 
 // Threads.
 
-void BlockCausality::begin(uint64_t linear, unsigned numWarps) {
+void BlockCausality::begin(uint64_t linear, unsigned numWarps, llvm::ArrayRef<uint64_t> blocks) {
   block = linear;
-  epoch = 0;
+  cluster.assign(blocks.begin(), blocks.end());
+  epoch = View::firstEpoch;
   warps.clear();
   warps.resize(numWarps);
   barriers.fill(Knowledge());
+}
+
+bool BlockCausality::isWithin(Scope scope, uint64_t otherBlock) const {
+  return scope == Scope::Device || otherBlock == block ||
+         (scope == Scope::Cluster && llvm::is_contained(cluster, otherBlock));
 }
 
 Trace BlockCausality::date(uint32_t warp, uint32_t lanes) const {
@@ -322,10 +351,10 @@ ViewRef BlockCausality::open(const Released &released, uint32_t warp, uint32_t l
 void BlockCausality::merge(Knowledge &into, const Knowledge &from) const {
   into.known = View::join(into.known, from.known);
   into.fenced = View::join(into.fenced, from.fenced);
-  into.released.view = View::join(into.released.view, from.released.view);
-  into.releasedHere.view = View::join(into.releasedHere.view, from.releasedHere.view);
-  into.read = View::join(into.read, from.read);
-  into.readHere = View::join(into.readHere, from.readHere);
+  for (unsigned s = 0; s < numScopes; ++s) {
+    into.released[s].view = View::join(into.released[s].view, from.released[s].view);
+    into.read[s] = View::join(into.read[s], from.read[s]);
+  }
   into.seen = View::join(into.seen, from.seen);
 }
 
@@ -335,8 +364,8 @@ BlockCausality::Knowledge BlockCausality::gather(uint32_t warp, uint32_t lanes) 
   Knowledge sum;
   auto add = [&](Knowledge part, uint32_t which) {
     part.known = View::with(part.known, block, warp, which, w.clock);
-    part.released = {open(part.released, warp, which), 0};
-    part.releasedHere = {open(part.releasedHere, warp, which), 0};
+    for (Released &released : part.released)
+      released = {open(released, warp, which), 0};
     merge(sum, part);
   };
   if (w.uniform)
@@ -349,16 +378,10 @@ BlockCausality::Knowledge BlockCausality::gather(uint32_t warp, uint32_t lanes) 
 void BlockCausality::fence(uint32_t warp, uint32_t lanes, bool whole, const Decoded &at) {
   WarpKnowledge &w = warps[warp];
   auto apply = [&](Knowledge &k) {
-    if (at.acquires) {
-      k.known = View::join(k.known, k.readHere);
-      if (!at.blockScope)
-        k.known = View::join(k.known, k.read);
-    }
-    if (at.releases) {
-      k.releasedHere = {k.known, w.clock};
-      if (!at.blockScope)
-        k.released = {k.known, w.clock};
-    }
+    for (unsigned s = 0; at.acquires && s <= unsigned(at.scope); ++s)
+      k.known = View::join(k.known, k.read[s]);
+    for (unsigned s = 0; at.releases && s <= unsigned(at.scope); ++s)
+      k.released[s] = {k.known, w.clock};
   };
   if (w.uniform && whole)
     apply(w.common);
@@ -476,41 +499,58 @@ void BlockCausality::acquire(uint32_t warp, uint32_t lanes, bool whole, const Ha
     forEachLane(lanes, [&](unsigned lane) { apply(change(warp, lane)); });
 }
 
+Handover BlockCausality::arriveAtCluster(uint32_t warp, uint32_t lanes, bool releases) {
+  const Knowledge sum = gather(warp, lanes);
+  ++warps[warp].clock;
+  return {View::begun(releases ? sum.known : sum.released[unsigned(Scope::Cluster)].view, block), sum.fenced};
+}
+
+void BlockCausality::leaveCluster(uint32_t warp, uint32_t lanes, bool whole, const Handover &told) {
+  acquire(warp, lanes, whole, told);
+}
+
+ViewRef BlockCausality::knownBy(uint32_t warp, uint32_t lanes) const { return gather(warp, lanes).known; }
+
+bool BlockCausality::knowsBegun(uint32_t warp, unsigned lane, uint64_t other) const {
+  const ViewRef &known = of(warp, lane).known;
+  return known && known->hasBegun(other);
+}
+
 void BlockCausality::receive(uint32_t warp, unsigned lane, const Decoded &at, const Message &message, bool isAtomic) {
-  const ViewRef wide = at.blockScope ? nullptr : message.wide;
-  const ViewRef here = message.block == block ? message.here : nullptr;
-  if (!wide && !here)
+  std::array<ViewRef, numScopes> brought;
+  for (unsigned s = 0; s <= unsigned(at.scope); ++s)
+    if (isWithin(Scope(s), message.block))
+      brought[s] = message.views[s];
+  if (llvm::none_of(brought, [](const ViewRef &view) { return bool(view); }))
     return;
   Knowledge &k = change(warp, lane);
-  if (k.lastAt == &at && k.lastWide == wide && k.lastHere == here)
+  if (k.lastAt == &at && k.last == brought)
     return; // polled again
   k.lastAt = &at;
-  k.lastWide = wide;
-  k.lastHere = here;
-  k.read = View::join(k.read, wide);
-  k.readHere = View::join(k.readHere, here);
+  k.last = brought;
   k.fenced = View::join(k.fenced, message.fenced); // means something once the rest is known
-  if (at.acquires)
-    k.known = View::join(View::join(k.known, wide), here);
-  if (isAtomic)
-    k.seen = View::join(View::join(k.seen, wide), here);
+  for (unsigned s = 0; s < numScopes; ++s) {
+    k.read[s] = View::join(k.read[s], brought[s]);
+    if (at.acquires)
+      k.known = View::join(k.known, brought[s]);
+    if (isAtomic)
+      k.seen = View::join(k.seen, brought[s]);
+  }
 }
 
 void BlockCausality::send(uint32_t warp, unsigned lane, const Decoded &at, Message &message, bool isAtomic) {
   const Knowledge &k = of(warp, lane);
   WarpKnowledge &w = warps[warp];
-  ViewRef wide, here;
-  if (at.releases)
-    here = View::with(k.known, block, warp, 1u << lane, w.clock);
-  else
-    here = open(k.releasedHere, warp, 1u << lane);
-  if (!at.blockScope)
-    wide = at.releases ? here : open(k.released, warp, 1u << lane);
+  const ViewRef all = at.releases ? View::with(k.known, block, warp, 1u << lane, w.clock) : nullptr;
   const uint32_t thread = warp * 32 + lane;
   // Atomics pass on what they find; a store ends that, unless its thread goes on with its own.
   const bool goesOn = isAtomic || (message.block == block && message.thread == thread);
-  message.wide = goesOn ? View::join(message.wide, wide) : wide;
-  message.here = goesOn && message.block == block ? View::join(message.here, here) : here;
+  for (unsigned s = 0; s < numScopes; ++s) {
+    ViewRef own;
+    if (s <= unsigned(at.scope))
+      own = at.releases ? all : open(k.released[s], warp, 1u << lane);
+    message.views[s] = goesOn && isWithin(Scope(s), message.block) ? View::join(message.views[s], own) : own;
+  }
   message.fenced = goesOn ? View::join(message.fenced, k.fenced) : k.fenced;
   message.block = block;
   message.thread = thread;

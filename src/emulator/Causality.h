@@ -14,6 +14,7 @@
 
 #include "Program.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/IntrusiveRefCntPtr.h"
@@ -31,8 +32,9 @@ struct Trace {
   uint32_t lanes = 0;  ///< 0: nobody
   uint32_t serial = 0; ///< of writes of one place; reads: of the last write that they saw
   uint16_t warp = 0;
-  bool strong = false, blockScope = false;
-  bool readsToo = false; ///< a write that saw the one before it
+  bool strong = false;
+  Scope scope = Scope::Device; ///< if it is strong
+  bool readsToo = false;       ///< a write that saw the one before it
   /// A plain load or store of shared memory, though strong (.volatile, .relaxed), that the lanes of its own warp have
   /// to be in order with: what it reads, or leaves, depends on which of them comes first.
   bool needsLaneOrder = false;
@@ -44,13 +46,18 @@ using ViewRef = llvm::IntrusiveRefCntPtr<const View>;
 
 class View : public llvm::RefCountedBase<View> {
 public:
+  /// Of each block; so a view that has all epochs before this one of a block only says that it has begun.
+  static constexpr uint32_t firstEpoch = 1;
   bool has(const Trace &trace) const;
+  bool hasBegun(uint64_t block) const;
   /// Null views are empty.
   static ViewRef join(const ViewRef &a, const ViewRef &b);
   /// `view`, and what `lanes` of a warp did up to `clock`.
   static ViewRef with(const ViewRef &view, uint64_t block, uint32_t warp, uint32_t lanes, uint32_t clock);
   /// `view`, and all that the block did in epochs before `epoch`.
   static ViewRef withEpochs(const ViewRef &view, uint64_t block, uint32_t epoch);
+  /// `view`, and that the block has begun.
+  static ViewRef begun(const ViewRef &view, uint64_t block);
   /// `view` without what lanes of that warp did since the last barrier of its whole block.
   static ViewRef withoutWarp(const ViewRef &view, uint64_t block, uint32_t warp);
 
@@ -85,15 +92,19 @@ private:
 
 /// What the writes of one place carry for those who read it.
 struct Message {
-  ViewRef wide, here;     ///< for the whole device; for threads of the writer's block
-  ViewRef fenced;         ///< of either, what the asynchronous proxy sees
-  uint64_t block = ~0ull; ///< of `here`
-  uint32_t thread = ~0u;  ///< that wrote last
+  std::array<ViewRef, numScopes> views; ///< for threads of the writer's block, of its cluster, of the device
+  ViewRef fenced;                       ///< of all, what the asynchronous proxy sees
+  uint64_t block = ~0ull;
+  uint32_t thread = ~0u; ///< that wrote last
 };
 
 /// What threads hand to those who observe the completion of a phase of an mbarrier.
 struct Handover {
   ViewRef known, fenced; ///< `fenced`: what the asynchronous proxy sees, too
+  void join(const Handover &other) {
+    known = View::join(known, other.known);
+    fenced = View::join(fenced, other.fenced);
+  }
 };
 
 // Asynchronous accesses are dated by actors of their own, in the place of a warp: nobody knows of them before he has
@@ -113,7 +124,10 @@ using LaneSources = std::array<uint32_t, 32>;
 /// The threads of one resident block.
 class BlockCausality {
 public:
-  void begin(uint64_t block, unsigned numWarps);
+  /// `cluster`: all its blocks, this one among them.
+  void begin(uint64_t block, unsigned numWarps, llvm::ArrayRef<uint64_t> cluster);
+  /// Whether a scope of this block holds threads of the other one.
+  bool isWithin(Scope scope, uint64_t otherBlock) const;
   Trace date(uint32_t warp, uint32_t lanes) const;
   bool knows(uint32_t warp, unsigned lane, const Trace &trace) const;
   /// Whether an atomic of this thread has seen what a fence after the trace let go, though no fence of its own follows.
@@ -140,6 +154,14 @@ public:
   void acquire(uint32_t warp, uint32_t lanes, bool whole, const Handover &handover);
   /// `waiting`: the warps that go on; `all`: that is all of the block.
   void complete(uint32_t barrier, uint32_t waiting, bool all);
+  /// barrier.cluster.arrive: what the lanes tell, and that their block has begun. Without `releases`, what their fences
+  /// let go.
+  Handover arriveAtCluster(uint32_t warp, uint32_t lanes, bool releases);
+  /// They have waited for all that have told this.
+  void leaveCluster(uint32_t warp, uint32_t lanes, bool whole, const Handover &told);
+  /// What these lanes know together, and what they did.
+  ViewRef knownBy(uint32_t warp, uint32_t lanes) const;
+  bool knowsBegun(uint32_t warp, unsigned lane, uint64_t otherBlock) const;
   /// A strong read; `isAtomic`: by an atomic operation.
   void receive(uint32_t warp, unsigned lane, const Decoded &at, const Message &message, bool isAtomic);
   void send(uint32_t warp, unsigned lane, const Decoded &at, Message &message, bool isAtomic);
@@ -152,11 +174,11 @@ private:
   };
   struct Knowledge {
     ViewRef known;
-    ViewRef fenced;                  ///< of it, what the asynchronous proxy sees
-    Released released, releasedHere; ///< by the last fence of device scope, of any scope
-    ViewRef read, readHere;          ///< what strong reads have brought, known after the next fence
-    ViewRef seen;                    ///< what atomics have brought
-    ViewRef lastWide, lastHere;      ///< what came last, to the instruction `lastAt`
+    ViewRef fenced;                           ///< of it, what the asynchronous proxy sees
+    std::array<Released, numScopes> released; ///< by the last fence of this scope or a wider one
+    std::array<ViewRef, numScopes> read;      ///< what strong reads have brought, known after such a fence
+    ViewRef seen;                             ///< what atomics have brought
+    std::array<ViewRef, numScopes> last;      ///< what came last, to the instruction `lastAt`
     const Decoded *lastAt = nullptr;
   };
   struct WarpKnowledge {
@@ -176,6 +198,7 @@ private:
   ViewRef open(const Released &released, uint32_t warp, uint32_t lanes) const;
 
   uint64_t block = 0;
+  llvm::SmallVector<uint64_t, 1> cluster;
   uint32_t epoch = 0;
   std::vector<WarpKnowledge> warps;
   std::array<Knowledge, 16> barriers;

@@ -17,6 +17,7 @@ const char *spaceName(Space space) {
   case Space::Global:
     return "global";
   case Space::Shared:
+  case Space::SharedCluster:
     return "shared";
   case Space::Local:
     return "local";
@@ -48,7 +49,10 @@ bool mayReadUnwritten(const Launch &launch, const Decoded &at) {
 std::string describe(const Warp &warp, const Place &place) {
   if (place.space == Space::Global)
     return fmt::format("byte {} of `{}`", place.offset, warp.core->launch.regions[place.region]->name);
-  return fmt::format("byte {} of {} memory", place.offset, spaceName(place.space));
+  std::string text = fmt::format("byte {} of {} memory", place.offset, spaceName(place.space));
+  if (place.owner && place.owner != warp.core)
+    text += fmt::format(" of block {}", place.owner->blockIndex);
+  return text;
 }
 
 Checker::Checker(Warp &warp, const Decoded &at, Access access, const uint8_t *stored)
@@ -74,7 +78,7 @@ template <bool shared> typename Owner<shared>::Word Checker::owner(unsigned lane
 }
 
 void Checker::avoidCopies(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *copied) {
-  Core &core = *warp.core;
+  Core &core = home(place);
   if (!core.numOpen || place.space != Space::Shared)
     return;
   const unsigned shift = core.launch.sharedShift;
@@ -169,7 +173,7 @@ void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uin
   }
   if (!tracks(base))
     return;
-  if (warp.core->numOpen && !global)
+  if (home(base).numOpen && !global)
     forEach([&](const Place &place, unsigned l) { avoidCopies(place, l, bytes); });
   if (mayBeIncoherent(base))
     forEach([&](const Place &place, unsigned l) { checkCoherence(place, l, bytes); });
@@ -185,7 +189,7 @@ void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uin
 }
 
 void Checker::run(const Place &place, uint64_t bytes) {
-  Core &core = *warp.core;
+  Core &core = home(place);
   uint64_t whole = bytes * warpLanes;
   bool written = true;
   if (uninit && place.space == Space::Shared) {
@@ -310,7 +314,7 @@ void Checker::track(const Place &place, uint64_t bytes, unsigned lane, bool many
 bool Checker::rewrites(const Place &place, uint64_t bytes, unsigned lane) const {
   if (!stored)
     return false;
-  Core &core = *warp.core;
+  Core &core = home(place);
   bool isShared = place.space == Space::Shared;
   const uint8_t *memory = (isShared ? core.shared.data() : core.launch.regions[place.region]->data) + place.offset;
   uint64_t width = at.type.bytes();
@@ -417,7 +421,7 @@ void Checker::checkCoherence(const Place &place, unsigned lane, uint64_t bytes) 
 }
 
 void Checker::checkWritten(const Place &place, unsigned lane, uint64_t bytes) {
-  Core &core = *warp.core;
+  Core &core = home(place);
   bool fine = true;
   if (place.space == Space::Global) {
     const Region &region = *core.launch.regions[place.region];
@@ -437,7 +441,8 @@ void Checker::checkWritten(const Place &place, unsigned lane, uint64_t bytes) {
         /*harmlessIfUnused=*/true, ofUpdate);
 }
 
-void Checker::markWritten(Core &core, const Place &place, unsigned lane, uint64_t bytes) {
+void Checker::markWritten(const Place &place, unsigned lane, uint64_t bytes) {
+  Core &core = home(place);
   if (!uninit)
     return;
   if (place.space == Space::Global) {

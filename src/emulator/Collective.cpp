@@ -1,4 +1,5 @@
 // Shuffles, votes, matches and reductions across the lanes of a warp, and the choice among the families of collectives.
+#include "Cluster.h"
 #include "CollectiveParts.h"
 #include "Undefined.h"
 
@@ -232,6 +233,8 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
     return runMbarrier(call);
   case Opcode::Bulk:
     return runBulk(call);
+  case Opcode::ClusterBarrier:
+    return runClusterBarrier(warp, at, mask);
   case Opcode::Fence:
     if (at.mode == Mode::TensorMapAcquire)
       acquireTensorMaps(call);

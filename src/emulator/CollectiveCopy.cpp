@@ -17,9 +17,9 @@ template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
     visit(unsigned(llvm::countr_zero(lanes)));
 }
 
-Place placeOf(const Core &core, const Request &request, unsigned lane) {
+Place placeOf(Core &core, const Request &request, unsigned lane) {
   const uint64_t offset = request.to[lane];
-  return {const_cast<uint8_t *>(core.shared.data()) + offset, Space::Shared, 0, offset};
+  return {core.shared.data() + offset, Space::Shared, 0, offset, 0, &core};
 }
 
 void land(Core &core, Request &request, uint32_t lanes) {

@@ -53,8 +53,12 @@ void runWarpgroup(const CollectiveCall &call);
 void runAsyncCopy(const CollectiveCall &call);
 void runMbarrier(const CollectiveCall &call);
 void runBulk(const CollectiveCall &call);
-/// Where the mbarrier at an address of shared memory is; false, with a finding, if there is none.
-bool findMbarrier(const CollectiveCall &call, unsigned lane, uint64_t address, uint64_t &offset);
+/// Where the mbarrier at an address of shared memory of the cluster is; false, with a finding, if there is none.
+bool findMbarrier(const CollectiveCall &call, unsigned lane, uint64_t address, Core *&owner, uint64_t &offset);
+/// issueTransfer of a copy to shared memory that counts on the mbarrier at an address. `ranks`: to these blocks of the
+/// cluster, at the same offsets.
+void issueToBlocks(const CollectiveCall &call, unsigned lane, Transfer transfer, uint64_t mbarrier,
+                   std::optional<uint32_t> ranks);
 /// cp.async of these lanes is over, as if they had waited.
 void completeCopies(Warp &warp, uint32_t lanes);
 /// Copies of boxes, and what makes tensor maps: replace, cp_fenceproxy, and the fence before their use.

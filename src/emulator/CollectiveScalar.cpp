@@ -1,4 +1,5 @@
 // Rare integer instructions and comparisons, lane by lane, after the pseudo-code of the PTX ISA.
+#include "Cluster.h"
 #include "CollectiveParts.h"
 
 #include "hloc/support/Check.h"
@@ -135,12 +136,15 @@ uint64_t permute(const Decoded &at, uint64_t a, uint64_t b, uint64_t c) {
   return result;
 }
 
-bool isInSpace(const Decoded &at, uint64_t address) {
+bool isInSpace(const Warp &warp, const Decoded &at, uint64_t address) {
+  const uint64_t block = (address - sharedWindow) >> rankShift; // of addresses of shared memory
+  if (at.space == Space::Shared && block && block != warp.rank + 1)
+    return false;
   const Space space = address >> regionShift == sharedWindow >> regionShift      ? Space::Shared
                       : address >> regionShift == localWindow >> regionShift     ? Space::Local
                       : address >> regionShift == parameterWindow >> regionShift ? Space::Param
                                                                                  : Space::Global;
-  return space == at.space;
+  return space == at.space || (space == Space::Shared && at.space == Space::SharedCluster);
 }
 
 uint64_t evaluate(const CollectiveCall &call, unsigned lane) {
@@ -174,8 +178,12 @@ uint64_t evaluate(const CollectiveCall &call, unsigned lane) {
     return testProperty(at, x[0]);
   case Opcode::Prmt:
     return permute(at, x[0], x[1], x[2]);
+  case Opcode::Mapa:
+    return mapToBlock(call.warp, at, lane, x[0], x[1]);
+  case Opcode::Getctarank:
+    return rankOf(call.warp, at, lane, x[0]);
   case Opcode::Isspacep:
-    return isInSpace(at, x[0]);
+    return isInSpace(call.warp, at, x[0]);
   default:
     HLOC_UNREACHABLE("a collective without meaning");
   }

@@ -121,67 +121,35 @@ void findPieces(const CollectiveCall &call, unsigned lane, unsigned map, unsigne
   findPixelPieces(box.map, coordinates, steps, uint32_t(shared), box.pieces);
 }
 
-/// Whether all of the box lies in shared memory, where it may begin.
-bool fitsShared(const CollectiveCall &call, unsigned lane, uint64_t address, const Box &box, Access access) {
+/// Where the box begins in shared memory, of another block for a load; nothing, with a finding, if it is not all there.
+Place placeShared(const CollectiveCall &call, unsigned lane, uint64_t address, const Box &box, Access access) {
   constexpr unsigned alignment = 128;
   if (address % alignment) {
     reportFinding(call.warp, call.at, lane, FindingKind::Misaligned, [&] {
       return fmt::format("copies a box {} byte {} of shared memory, which is no multiple of {}",
                          access == Access::Write ? "to" : "from", address, alignment);
     });
-    return false;
+    return {};
   }
   const uint64_t bytes = uint64_t(box.map.rows - 1) * box.map.pitch + box.map.rowBytes;
-  return placeRun(call.warp, call.at, Space::Shared, lane, address, bytes, access).data != nullptr;
+  const Space space = access == Access::Write ? Space::SharedCluster : Space::Shared;
+  return placeRun(call.warp, call.at, space, lane, address, bytes, access);
 }
 
-/// Where a piece lies in global memory, checked; nothing with a finding if it may not be touched.
-Place placePiece(const CollectiveCall &call, unsigned lane, const TensorPiece &piece, Access access) {
-  const Place place = placeRun(call.warp, call.at, Space::Global, lane, piece.global, piece.bytes, access);
-  if (place.data && call.warp.core->launch.windows[place.region].watched)
-    Checker(call.warp, call.at, access).lane(place, lane, piece.bytes);
-  return place;
-}
-
-Place sharedPlace(Core &core, const TensorPiece &piece) {
-  return {core.shared.data() + piece.shared, Space::Shared, 0, piece.shared};
-}
-
-void loadBox(const CollectiveCall &call, unsigned lane, const Box &box) {
-  Core &core = *call.warp.core;
-  Checker writes(call.warp, call.at, Access::Write);
-  bool lies = true;
+/// What the copy moves; false, with a finding, if some of it may not be touched.
+bool makeRuns(const CollectiveCall &call, unsigned lane, const Box &box, Transfer &transfer) {
+  const bool store = transfer.direction == Transfer::Direction::Store;
+  transfer.map = &box.map;
   for (const TensorPiece &piece : box.pieces) {
-    const Place to = sharedPlace(core, piece);
-    const llvm::MutableArrayRef<uint8_t> data(to.data, piece.bytes);
-    Place from;
-    if (!piece.outside && lies)
-      from = placePiece(call, lane, piece, Access::Read);
-    lies &= piece.outside || from.data;
-    if (from.data)
-      std::memcpy(to.data, from.data, piece.bytes);
-    else
-      fillOutside(box.map, data);
-    convertElements(box.map.recipe.type, data);
-    writes.lane(to, lane, piece.bytes);
-  }
-}
-
-void storeBox(const CollectiveCall &call, unsigned lane, const Box &box) {
-  Core &core = *call.warp.core;
-  Checker reads(call.warp, call.at, Access::Read);
-  llvm::SmallVector<uint8_t, 128> converted;
-  for (const TensorPiece &piece : box.pieces) {
-    const Place from = sharedPlace(core, piece);
-    if (piece.outside)
+    if (store && piece.outside)
       continue;
-    reads.lane(from, lane, piece.bytes);
-    const Place to = placePiece(call, lane, piece, Access::Write);
-    if (!to.data)
-      return;
-    std::memcpy(to.data, from.data, piece.bytes);
-    convertElements(box.map.recipe.type, {to.data, piece.bytes});
+    const Access access = store ? Access::Write : Access::Read;
+    if (!piece.outside && !placeRun(call.warp, call.at, Space::Global, lane, piece.global, piece.bytes, access).data)
+      return false;
+    const uint64_t global = piece.outside ? Transfer::nowhere : piece.global;
+    transfer.runs.push_back({store ? piece.shared : global, store ? global : piece.shared, piece.bytes});
   }
+  return true;
 }
 
 /// The type that a reduction of the map's elements has; nothing if there is no such.
@@ -219,63 +187,50 @@ std::optional<Type> reducedType(TensorMapType type, Mode operation) {
   }
 }
 
-void reduceBox(const CollectiveCall &call, unsigned lane, const Box &box, Type type) {
-  Core &core = *call.warp.core;
-  Checker reads(call.warp, call.at, Access::Read);
-  Decoded operation = call.at;
-  operation.mode = call.at.combine;
-  operation.type = type;
-  const unsigned bytes = type.bytes();
-  for (const TensorPiece &piece : box.pieces) {
-    const Place from = sharedPlace(core, piece);
-    if (piece.outside)
-      continue;
-    reads.lane(from, lane, piece.bytes);
-    const Place to = placePiece(call, lane, piece, Access::Atomic);
-    if (!to.data)
-      return;
-    for (uint32_t i = 0; i < piece.bytes; i += bytes) {
-      uint64_t old = 0, value = 0;
-      std::memcpy(&old, to.data + i, bytes);
-      std::memcpy(&value, from.data + i, bytes);
-      value = combineAtomically(operation, operation.mode, old, value, 0, Space::Global);
-      std::memcpy(to.data + i, &value, bytes);
-    }
-  }
-}
-
 void runLoad(const CollectiveCall &call, unsigned lane) {
   const TensorMap *map = findMap(call, lane, call.value(1, lane));
   if (!map)
     return;
-  const uint64_t to = call.value(0, lane);
+  Transfer transfer;
   Box box{*map, {}};
-  if (!fitsShared(call, lane, to, box, Access::Write))
+  const Place to = placeShared(call, lane, call.value(0, lane), box, Access::Write);
+  if (!to.data)
     return;
-  findPieces(call, lane, 1, 4, to, box);
+  findPieces(call, lane, 1, 4, to.offset, box);
   countBox(call.warp, call.at, box.pieces, false);
-  loadBox(call, lane, box);
+  transfer.target = to.owner ? to.owner : call.warp.core;
+  if (!makeRuns(call, lane, box, transfer))
+    return;
+  std::optional<uint32_t> ranks;
+  if (call.at.multicast)
+    ranks = uint32_t(call.value(call.at.offset ? 5 : 4, lane));
+  issueToBlocks(call, lane, std::move(transfer), call.value(3, lane), ranks);
 }
 
 void runStore(const CollectiveCall &call, unsigned lane) {
   const TensorMap *map = findMap(call, lane, call.value(0, lane));
   if (!map)
     return;
-  const uint64_t from = call.value(2, lane);
+  Transfer transfer;
+  transfer.direction = Transfer::Direction::Store;
   Box box{*map, {}};
-  if (!fitsShared(call, lane, from, box, Access::Read))
+  const Place from = placeShared(call, lane, call.value(2, lane), box, Access::Read);
+  if (!from.data)
     return;
-  findPieces(call, lane, 0, 0, from, box);
+  findPieces(call, lane, 0, 0, from.offset, box);
   countBox(call.warp, call.at, box.pieces, true);
-  if (call.at.mode == Mode::TensorStore)
-    return storeBox(call, lane, box);
-  const std::optional<Type> type = reducedType(map->recipe.type, call.at.combine);
-  if (!type)
-    return reportFinding(call.warp, call.at, lane, FindingKind::BadTensorMap, [&] {
-      return fmt::format("reduces elements of type {}, for which there is no such reduction",
-                         nameOf(map->recipe.type).str());
-    });
-  reduceBox(call, lane, box, *type);
+  if (call.at.mode == Mode::TensorReduce) {
+    const std::optional<Type> type = reducedType(map->recipe.type, call.at.combine);
+    if (!type)
+      return reportFinding(call.warp, call.at, lane, FindingKind::BadTensorMap, [&] {
+        return fmt::format("reduces elements of type {}, for which there is no such reduction",
+                           nameOf(map->recipe.type).str());
+      });
+    transfer.reduction = call.at.combine;
+    transfer.type = *type;
+  }
+  if (makeRuns(call, lane, box, transfer))
+    issueTransfer(call.warp, call.at, lane, std::move(transfer));
 }
 
 void runReplace(const CollectiveCall &call, unsigned lane) {
@@ -314,6 +269,7 @@ bool isTensorCopy(const Decoded &at) {
 }
 
 void runTensorCopy(const CollectiveCall &call) {
+  stepTransfers(*call.warp.core);
   call.forEachLane([&](unsigned lane) {
     switch (call.at.mode) {
     case Mode::TensorLoad:

@@ -159,7 +159,7 @@ void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, con
   if (!mask)
     return;
   uint64_t window = addresses[llvm::countr_zero(mask)] >> regionShift << regionShift;
-  if (space == Space::Shared || (space == Space::Generic && window == sharedWindow))
+  if (isShared(space) || (space == Space::Generic && window == sharedWindow))
     return countPasses(warp, at, passesOf(mask, addresses, bytes), isStore);
   if (space == Space::Param || (space == Space::Generic && window == parameterWindow))
     return;

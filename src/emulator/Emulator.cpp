@@ -1,7 +1,7 @@
 // The public face: PTX text in, buffers, launches, findings and counters out.
 #include "hloc/emulator/Emulator.h"
 
-#include "Machine.h"
+#include "Cluster.h"
 #include "Scheduler.h"
 #include "Undefined.h"
 
@@ -37,6 +37,8 @@ llvm::StringRef findingName(FindingKind kind) {
     return "broken-mbarrier";
   case FindingKind::GlobalRace:
     return "global-race";
+  case FindingKind::AbsentBlock:
+    return "absent-block";
   case FindingKind::NonCoherentRead:
     return "non-coherent-read";
   case FindingKind::DivergentBarrier:
@@ -109,7 +111,8 @@ unsigned granuleShift(const Kernel &kernel, Space space) {
   for (const Decoded &d : kernel.code) {
     bool accesses =
         d.opcode == Opcode::Ld || d.opcode == Opcode::St || d.opcode == Opcode::Atom || d.opcode == Opcode::Red;
-    if (accesses && (d.space == space || d.space == Space::Generic))
+    const bool reaches = space == Space::Shared ? isShared(d.space) : d.space == space;
+    if (accesses && (reaches || d.space == Space::Generic))
       consider(d.type.bytes() * d.count);               // accesses are aligned to all they move
     if (d.opcode == Opcode::Cp && d.mode == Mode::None) // of the source, less may be read than is copied
       consider(space == Space::Shared ? unsigned(d.operands[2].value) : 4);
@@ -207,6 +210,7 @@ struct Emulator::Impl {
   /// Null, with a diagnostic, if the PTX has no such kernel.
   const Kernel *find(const std::string &name, DiagnosticEngine &diagnostics);
   bool checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics);
+  bool checkArguments(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics);
   bool fillParameters(Launch &launch, DiagnosticEngine &diagnostics);
   /// A cooperative launch: the workspace of the grid is zero, and all blocks must be on the device at once.
   bool prepareGrid(const Launch &launch, DiagnosticEngine &diagnostics);
@@ -352,11 +356,44 @@ llvm::ArrayRef<Finding> Emulator::findings() const { return impl->findings; }
 const Counters &Emulator::counters() const { return impl->counters; }
 llvm::ArrayRef<LineCounters> Emulator::lineCounters() const { return impl->lineCounters; }
 
+static bool refuse(const LaunchRequest &request, DiagnosticEngine &diagnostics, const std::string &message) {
+  diagnostics.report(DiagnosticKind::BadLaunch, "kernel `" + request.kernel + "`: " + message);
+  return false;
+}
+
+/// Clusters as the kernel wants them, and the grid in blocks.
+static LaunchRequest withClusters(LaunchRequest request, const Kernel &kernel) {
+  const auto &[x, y, z] = kernel.cluster;
+  if (!x)
+    return request;
+  if (!request.cluster)
+    request.cluster = Dim3{x, y, z};
+  if (kernel.blocksAreClusters)
+    request.grid = {request.grid.x * x, request.grid.y * y, request.grid.z * z};
+  return request;
+}
+
+static bool checkClusters(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics) {
+  auto fail = [&](const std::string &message) { return refuse(request, diagnostics, message); };
+  if (!request.cluster)
+    return !kernel.explicitCluster || fail("launched without clusters, but it says .explicitcluster");
+  constexpr uint64_t most = 16; // of an H100, where the launch allows more than what every device has, 8
+  const Dim3 &cluster = *request.cluster, &grid = request.grid;
+  const std::string text = fmt::format("clusters of {}x{}x{} blocks", cluster.x, cluster.y, cluster.z);
+  if (!cluster.count() || cluster.x > most || cluster.y > most || cluster.z > most || cluster.count() > most)
+    return fail(fmt::format("{}; the limit is {}", text, most));
+  const auto &[x, y, z] = kernel.cluster;
+  if (x && Dim3{x, y, z} != cluster)
+    return fail(fmt::format("launched with {}, but it says .reqnctapercluster {}, {}, {}", text, x, y, z));
+  if (kernel.maxClusterBlocks && cluster.count() > kernel.maxClusterBlocks)
+    return fail(fmt::format("launched with {}, more than its .maxclusterrank {}", text, kernel.maxClusterBlocks));
+  if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
+    return fail(fmt::format("a grid of {}x{}x{} blocks is not made of {}", grid.x, grid.y, grid.z, text));
+  return true;
+}
+
 bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics) {
-  auto fail = [&](std::string message) {
-    diagnostics.report(DiagnosticKind::BadLaunch, "kernel `" + request.kernel + "`: " + message);
-    return false;
-  };
+  auto fail = [&](const std::string &message) { return refuse(request, diagnostics, message); };
   const Dim3 &block = request.block, &grid = request.grid;
   if (!block.count() || block.x > 1024 || block.y > 1024 || block.z > 64 || block.count() > 1024)
     return fail(
@@ -381,6 +418,11 @@ bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &requ
   if (kernel.localBytes * block.count() > maxLocalOfBlock)
     return fail(fmt::format("{} bytes of local memory a block; the emulator has {}", kernel.localBytes * block.count(),
                             maxLocalOfBlock));
+  return checkClusters(kernel, request, diagnostics) && checkArguments(kernel, request, diagnostics);
+}
+
+bool Emulator::Impl::checkArguments(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics) {
+  auto fail = [&](const std::string &message) { return refuse(request, diagnostics, message); };
   if (request.arguments.size() != kernel.paramOffsets.size())
     return fail(fmt::format("{} arguments for {} parameters", request.arguments.size(), kernel.paramOffsets.size()));
   for (size_t i = 0; i < request.arguments.size(); ++i) {
@@ -467,7 +509,7 @@ bool Emulator::Impl::prepareGrid(const Launch &launch, DiagnosticEngine &diagnos
   if (!launch.kernel.cooperative)
     return true;
   std::memset(regions[0]->data + image->program->gridWorkspace, 0, gridWorkspaceBytes);
-  const uint64_t blocks = launch.request.grid.count(), fits = residentBlocks(launch);
+  const uint64_t blocks = launch.request.grid.count(), fits = residentClusters(launch) * launch.cluster.count();
   if (blocks <= fits)
     return true;
   diagnostics.report(DiagnosticKind::BadLaunch,
@@ -478,11 +520,11 @@ bool Emulator::Impl::prepareGrid(const Launch &launch, DiagnosticEngine &diagnos
 }
 
 bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
-  uint64_t blocks = launch.request.grid.count();
+  const uint64_t clusters = numClusters(launch), each = launch.cluster.count();
   unsigned cores = options.numThreads ? options.numThreads : std::max(1u, std::thread::hardware_concurrency());
   if (hasGlobalAtomics(launch.kernel) || launch.causal || launch.together)
     cores = 1;
-  cores = unsigned(std::min<uint64_t>(cores, blocks));
+  cores = unsigned(std::min<uint64_t>(cores, clusters));
   launch.concurrent = cores > 1;
   std::mutex merging;
   std::atomic<bool> noMemory = false;
@@ -515,23 +557,24 @@ bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
     }
   };
   auto work = [&] {
-    Core core(launch);
-    if (!core.valid()) {
+    Cluster cluster(launch);
+    if (!cluster.valid()) {
       noMemory = launch.stop = true;
       return;
     }
-    uint64_t chunk = std::clamp<uint64_t>(blocks / cores / 16, 1, 256);
-    for (uint64_t begin; !launch.stop && (begin = launch.nextBlock.fetch_add(chunk)) < blocks;)
-      for (uint64_t b = begin; b < std::min(begin + chunk, blocks) && !launch.stop; ++b) {
-        core.runBlock(inOrder(options.schedule, 0, b, blocks));
-        core.keepTime();
+    uint64_t chunk = std::clamp<uint64_t>(clusters / cores / 16, 1, 256);
+    for (uint64_t begin; !launch.stop && (begin = launch.nextCluster.fetch_add(chunk)) < clusters;)
+      for (uint64_t c = begin; c < std::min(begin + chunk, clusters) && !launch.stop; ++c) {
+        cluster.run(inOrder(options.schedule, 0, c, clusters));
+        cluster.blocks[0]->keepTime();
         if (options.progress)
-          options.progress->advance();
+          options.progress->advance(each);
       }
-    collect(core);
+    for (const std::unique_ptr<Core> &block : cluster.blocks)
+      collect(*block);
   };
   if (options.progress)
-    options.progress->begin(blocks);
+    options.progress->begin(clusters * each);
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < cores; ++i)
     threads.emplace_back(work);
@@ -567,11 +610,14 @@ llvm::LogicalResult Emulator::translate(const std::string &name, const Dim3 &gri
   return llvm::success(impl->image->translated(*kernel, warps, impl->options, diagnostics) != nullptr);
 }
 
-llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEngine &diagnostics) {
-  const Kernel *found = impl->find(request.kernel, diagnostics);
-  if (!found || !impl->checkLaunch(*found, request, diagnostics))
+llvm::LogicalResult Emulator::launch(const LaunchRequest &asked, DiagnosticEngine &diagnostics) {
+  const Kernel *found = impl->find(asked.kernel, diagnostics);
+  if (!found)
     return llvm::failure();
   const Kernel &kernel = *found;
+  const LaunchRequest request = withClusters(asked, kernel);
+  if (!impl->checkLaunch(kernel, request, diagnostics))
+    return llvm::failure();
   const uint64_t warps = countWarps(request.grid, request.block);
   WarpFunction code = impl->image->translated(kernel, warps, impl->options, diagnostics);
   if (!code)
@@ -587,7 +633,10 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   // megabytes.
   constexpr uint64_t bytesOfRegister = 8 * warpLanes, manyRegisters = 10000;
   launch.fiberBytes = (128 << 10) + 2 * bytesOfRegister * (kernel.registers + kernel.code.size());
-  launch.fibers = needsFibers(kernel) || kernel.registers + kernel.code.size() > manyRegisters;
+  launch.hasClusters = request.cluster.has_value();
+  launch.cluster = request.cluster.value_or(Dim3());
+  const bool meet = launch.cluster.count() > 1; // blocks, in memory that only their own could touch
+  launch.fibers = meet || needsFibers(kernel) || kernel.registers + kernel.code.size() > manyRegisters;
   launch.polling = findPollingLoops(kernel);
   const Schedule &schedule = impl->options.schedule;
   launch.preempts = schedule.order == Schedule::Order::Shuffled && hasStrongAccesses(kernel);
@@ -597,7 +646,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   launch.firstGuesses = findLoadsBefore(kernel, Mode::Cas);
   launch.updateTests = findLoadsBefore(kernel, {Mode::Min, Mode::Max});
   launch.asynchronous = llvm::any_of(kernel.code, [](const Decoded &d) { return isAsynchronous(d); });
-  launch.causal = impl->options.checkRaces && needsCausality(kernel);
+  launch.causal = impl->options.checkRaces && (meet || needsCausality(kernel));
   if (launch.causal)
     launch.telling = findTellingCollectives(kernel);
   if (impl->options.timeLimitSeconds > 0)

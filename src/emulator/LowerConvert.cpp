@@ -195,7 +195,7 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Cvta: // to: a generic address becomes one of the space, whose proper addresses are offsets
     write(d.operands[0], [&] {
       Value *value = read(d.operands[1], d.type.bits);
-      uint64_t window = d.space == Space::Shared  ? sharedWindow
+      uint64_t window = isShared(d.space)         ? sharedWindow
                         : d.space == Space::Local ? localWindow
                         : d.space == Space::Param ? parameterWindow
                                                   : 0;
@@ -248,6 +248,7 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Mbarrier:
   case Opcode::Bfind:
   case Opcode::Bmsk:
+  case Opcode::ClusterBarrier:
   case Opcode::Cnot:
   case Opcode::Cos:
   case Opcode::Cp:
@@ -256,10 +257,12 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Elect:
   case Opcode::Ex2:
   case Opcode::Fns:
+  case Opcode::Getctarank:
   case Opcode::Isspacep:
   case Opcode::Ldmatrix:
   case Opcode::Lg2:
   case Opcode::Mad24:
+  case Opcode::Mapa:
   case Opcode::Match:
   case Opcode::Mma:
   case Opcode::Mul24:

@@ -1,6 +1,7 @@
 // Warps, blocks and barriers of one launch.
 #include "Machine.h"
 
+#include "Cluster.h"
 #include "Collective.h"
 #include "Fiber.h"
 #include "Scheduler.h"
@@ -86,15 +87,10 @@ void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kin
   reportFinding(warp, at, lane, kind, [&] { return message; });
 }
 
-Core::Core(Launch &launch) : launch(launch) {
-  const Dim3 &block = launch.request.block;
+/// What is the same for all blocks of the launch.
+void Core::placeWarps() {
+  const Dim3 &block = launch.request.block, clusters = clustersOf(launch);
   uint32_t threads = uint32_t(block.count());
-  warps.resize((threads + warpLanes - 1) / warpLanes);
-  counters.buffers.resize(launch.regions.size());
-  if (launch.options.countEvents) {
-    instructionCounts.assign(2 * launch.kernel.code.size(), 0);
-    requestCounts.resize(launch.kernel.code.size());
-  }
   for (uint32_t w = 0; w < warps.size(); ++w) {
     Warp &warp = warps[w];
     warp.core = this;
@@ -106,10 +102,19 @@ Core::Core(Launch &launch) : launch(launch) {
     warp.instructionCounts = launch.options.countEvents ? instructionCounts.data() : nullptr;
     const uint32_t sizes[] = {block.x, block.y, block.z};
     const uint32_t grid[] = {launch.request.grid.x, launch.request.grid.y, launch.request.grid.z};
+    const uint32_t size[] = {launch.cluster.x, launch.cluster.y, launch.cluster.z};
+    const uint32_t gridClusters[] = {clusters.x, clusters.y, clusters.z};
+    const uint32_t inCluster[] = {rank % size[0], rank / size[0] % size[1], rank / size[0] / size[1]};
     for (unsigned i = 0; i < 3; ++i) {
       warp.blockSize[i] = sizes[i];
       warp.gridSize[i] = grid[i];
+      warp.clusterSize[i] = size[i];
+      warp.gridClusters[i] = gridClusters[i];
+      warp.blockOfCluster[i] = inCluster[i];
     }
+    warp.rank = rank;
+    warp.clusterBlocks = uint32_t(launch.cluster.count());
+    warp.explicitCluster = launch.hasClusters;
     for (unsigned lane = 0; lane < warpLanes; ++lane) {
       uint32_t thread = w * warpLanes + lane;
       if (thread >= threads)
@@ -120,10 +125,21 @@ Core::Core(Launch &launch) : launch(launch) {
       warp.thread[2][lane] = thread / block.x / block.y;
     }
   }
+}
+
+Core::Core(Cluster &cluster, Launch &launch, uint32_t rank) : cluster(cluster), launch(launch), rank(rank) {
+  warps.resize((launch.request.block.count() + warpLanes - 1) / warpLanes);
+  counters.buffers.resize(launch.regions.size());
+  if (launch.options.countEvents) {
+    instructionCounts.assign(2 * launch.kernel.code.size(), 0);
+    requestCounts.resize(launch.kernel.code.size());
+  }
+  placeWarps();
   shared.resize(launch.sharedBytes);
   uint64_t granules = (launch.sharedBytes >> launch.sharedShift) + 1;
   if (launch.causal) {
     sharedCells.resize(granules);
+    remoteAccesses.resize(launch.cluster.count() * warps.size());
     if (launch.asynchronous)
       async.resize(launch.sharedBytes);
   } else if (launch.options.checkRaces) {
@@ -167,21 +183,12 @@ void Core::nextSerial() {
   std::fill(sharedWritten.begin(), sharedWritten.end(), 0);
 }
 
-void Core::runBlock(uint64_t linear) {
-  begin(linear);
-  if (!launch.fibers)
-    for (uint32_t w : order) {
-      runWarp(warps[w]);
-      endWarp(warps[w]);
-    }
-  while (launch.fibers && step())
-    ;
-}
-
-void Core::endWarp(Warp &warp) {
-  if (!warp.copies.pending.empty())
-    abandonCopies(warp);
-  abandonMultiplies(warp);
+void Core::run() {
+  for (uint32_t w : order) {
+    runWarp(warps[w]);
+    warps[w].state = WarpState::Done;
+    cluster.endWarp(warps[w]);
+  }
 }
 
 void Core::clearReserved(uint64_t at) {
@@ -191,9 +198,11 @@ void Core::clearReserved(uint64_t at) {
                 blockSerial);
 }
 
-void Core::begin(uint64_t linear) {
+void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
   const Dim3 &grid = launch.request.grid;
+  const uint64_t linear = ofCluster[rank];
   blockIndex = linear;
+  ended = false;
   blockEpoch = 0;
   nextSerial();
   nextEpoch();
@@ -208,7 +217,9 @@ void Core::begin(uint64_t linear) {
   }
   warpgroups.assign((warps.size() + warpsOfGroup - 1) / warpsOfGroup, {});
   if (launch.causal) {
-    causality.begin(linear, unsigned(warps.size()));
+    causality.begin(linear, unsigned(warps.size()), ofCluster);
+    std::fill(remoteAccesses.begin(), remoteAccesses.end(), std::array<RemoteAccess, warpLanes>());
+    knownAtEnd = nullptr;
     std::fill(sharedCells.begin(), sharedCells.end(), Cell());
     sharedTraces.clear();
     sharedMessages.clear();
@@ -221,8 +232,11 @@ void Core::begin(uint64_t linear) {
   if (launch.kernel.reservedShared)
     clearReserved(*launch.kernel.reservedShared);
   uint32_t at[] = {uint32_t(linear % grid.x), uint32_t(linear / grid.x % grid.y), uint32_t(linear / grid.x / grid.y)};
+  const uint32_t ofGrid[] = {clusterAt.x, clusterAt.y, clusterAt.z};
   for (Warp &warp : warps) {
     std::copy(std::begin(at), std::end(at), warp.block);
+    std::copy(std::begin(ofGrid), std::end(ofGrid), warp.cluster);
+    warp.arrivedAtCluster = warp.mayLeaveCluster = 0;
     warp.live = warp.existing;
     warp.budget = launch.together ? budgetOfPolling : budgetOfTick;
     warp.copies.clear();
@@ -238,8 +252,8 @@ void Core::begin(uint64_t linear) {
           [](void *argument) {
             Warp &self = *static_cast<Warp *>(argument);
             runWarp(self);
-            self.core->endWarp(self);
             self.state = WarpState::Done;
+            self.core->cluster.endWarp(self);
             if (self.core->launch.together)
               ++self.core->launch.progress;
           },
@@ -291,38 +305,36 @@ void Core::wake(uint64_t mbarrier) {
       warp.state = WarpState::Ready;
 }
 
-/// Every warp waits or is done. Lets those go that wait for all that live, then a copy land; false if there are none.
-bool Core::releaseBarriers() {
-  uint32_t live = 0;
-  bool released = false;
+uint32_t Core::waitingThreads() const {
+  uint32_t threads = 0;
   for (const Warp &warp : warps)
     if (warp.state != WarpState::Ready && warp.state != WarpState::Done)
-      live += llvm::popcount(warp.live);
+      threads += uint32_t(llvm::popcount(warp.live));
+  return threads;
+}
+
+/// Every warp waits or is done. Lets those go that wait for all that live; false if there are none.
+bool Core::releaseBarriers() {
+  const uint32_t live = waitingThreads();
+  bool released = false;
   for (uint32_t id = 0; id < numBarriers; ++id)
     if (barriers[id].arrived && !barriers[id].expected && barriers[id].arrived >= live) {
       completeBarrier(id);
       released = true;
     }
-  if (released || (live && landOldest(*this)))
-    return true;
-  if (live)
-    reportDeadlocks(live);
-  else
-    abandonTransfers(*this);
-  return false;
+  return released;
 }
 
-void Core::reportDeadlocks(uint32_t live) {
-  launch.stop = true;
+void Core::reportDeadlocks() {
+  const uint32_t live = waitingThreads();
   for (Warp &warp : warps)
-    if (warp.state == WarpState::Blocked)
-      reportFinding(warp, *warp.waitsAt, unsigned(llvm::countr_zero(warp.live)) % warpLanes, FindingKind::Deadlock,
-                    [&] { return "waits for ever " + describeWait(*this, warp.waitsFor); });
-  for (Warp &warp : warps)
-    if (warp.state == WarpState::Held) {
-      reportFinding(warp, *warp.hold.at, 0, warp.hold.kind, warp.hold.what);
+    if (warp.state == WarpState::Held || warp.state == WarpState::Blocked) {
+      const bool held = warp.state == WarpState::Held;
+      reportFinding(warp, held ? *warp.hold.at : *warp.waitsAt, unsigned(llvm::countr_zero(warp.live)) % warpLanes,
+                    held ? warp.hold.kind : FindingKind::Deadlock,
+                    [&] { return held ? warp.hold.what : "waits for ever " + describeWait(*this, warp.waitsFor); });
       launch.stop = true;
-    } else if (warp.state == WarpState::Waiting) {
+    } else if (warp.state == WarpState::Waiting && warp.barrier < numBarriers) {
       const BarrierState &state = barriers[warp.barrier];
       reportFinding(warp, *warp.barrierAt, llvm::countr_zero(warp.barrierMask), FindingKind::Deadlock, [&] {
         return fmt::format("waits at barrier {} for threads that never come: {} of {} are here", warp.barrier,

@@ -1,6 +1,6 @@
 #pragma once
 // The machine behind translated code: memory with its shadows, warps, blocks, barriers, counters. One Launch runs one
-// grid; each host thread has a Core that runs blocks one at a time.
+// grid; each host thread has a Cluster (Cluster.h), whose Cores run the blocks of one cluster at a time.
 //
 // Shadows, for the checks. Who wrote and who read: an Owner (Shadow.h) a granule, which is the narrowest access of the
 // kernel to a space, so that two accesses share a granule only if they overlap; in global memory one for 32 granules
@@ -34,6 +34,7 @@ namespace hloc::emulator {
 
 struct Launch;
 struct Core;
+struct Cluster;
 
 /// Branches back between two looks at the time, and in kernels that poll, between two turns of a warp.
 inline constexpr int64_t budgetOfTick = 1 << 16, budgetOfPolling = 32;
@@ -52,6 +53,8 @@ template <typename T> Zeroed<T> allocateZeroed(uint64_t count, Use use) {
     expectDenseUse(memory.get(), count * sizeof(T));
   return memory;
 }
+
+enum class Access : uint8_t { Read, Write, Atomic };
 
 /// By region (0 for shared memory) and offset.
 using Messages = llvm::DenseMap<std::pair<uint32_t, uint64_t>, Message>;
@@ -89,8 +92,8 @@ struct Window {
   Lines shadow(bool concurrent) const { return {lines.get(), granules.get(), concurrent}; }
 };
 
-/// Waiting: at a barrier of the block. Blocked: for a phase of an mbarrier. Held: for something else that other warps of
-/// its block do, who then make it ready.
+/// Waiting: at a barrier of the block. Blocked: for a phase of an mbarrier. Held: for something else that other warps
+/// of its block do, who then make it ready.
 enum class WarpState : uint8_t { Ready, Waiting, Blocked, Held, Done };
 
 /// What a warp that is held waits for, in case that it never comes.
@@ -110,6 +113,8 @@ struct Warp : WarpContext {
   const Decoded *barrierAt = nullptr;
   Fiber *fiber = nullptr;
   const Decoded *spinsAt = nullptr; ///< the branch back of the loop in which it last waited for others
+  uint32_t arrivedAtCluster = 0;    ///< lanes that have come to the barrier of the cluster, which is not complete
+  uint32_t mayLeaveCluster = 0;     ///< lanes that have come to one that is complete, and have not waited yet
   AsyncCopies copies;
   uint64_t waitsFor = 0; ///< while blocked: offset of the mbarrier, and
   const Decoded *waitsAt = nullptr;
@@ -137,20 +142,35 @@ struct AcquiredMap {
   Trace date;
 };
 
-/// One host thread's part of a launch: a block at a time.
+/// What a thread of another block of the cluster did last in shared memory of this one.
+struct RemoteAccess {
+  Trace trace; ///< of one lane; of none: nothing
+  const Decoded *at = nullptr;
+  Access access = {};
+  uint64_t offset = 0;
+};
+
+/// A block of a cluster, one after the other.
 struct Core {
-  explicit Core(Launch &launch);
+  Core(Cluster &cluster, Launch &launch, uint32_t rank);
   ~Core();
   bool valid() const; ///< there was memory for all stacks
-  void runBlock(uint64_t linear);
-  /// Makes everything ready for a block.
-  void begin(uint64_t linear);
-  /// Lets each warp run until it waits or spins; false: there is none left, or none that ever will.
+  /// Runs a block whose warps wait for nobody.
+  void run();
+  /// Makes everything ready for a block of the grid; `clusterAt`: which cluster it is in, `ofCluster`: all blocks of
+  /// that, by rank.
+  void begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster);
+  /// Lets each warp run until it waits or spins, or if there is none, those that wait for all that live at a barrier of
+  /// the block; false if there are none of these either.
   bool step();
+  /// Nobody will ever let those go that wait at barriers of the block.
+  void reportDeadlocks();
   /// Ends the launch if it took too long.
   void keepTime();
 
+  Cluster &cluster;
   Launch &launch;
+  const uint32_t rank; ///< in its cluster
   uint64_t blockIndex = 0;
   uint8_t blockSerial = 0; ///< of this core, never 0; a new one for each block
   uint32_t blockEpoch = 0; ///< barriers of this block so far
@@ -159,7 +179,7 @@ struct Core {
   std::vector<uint32_t> order; ///< of the warps
   std::array<BarrierState, numBarriers> barriers;
   std::vector<Warpgroup> warpgroups; ///< by warp / 4
-  bool finished = false;             ///< for the scheduler
+  bool ended = false;                ///< all its warps have
   std::vector<uint8_t> shared, local;
   BlockCausality causality; ///< in causal launches, with the next three
   std::vector<Cell> sharedCells;
@@ -168,10 +188,12 @@ struct Core {
   AsyncShadow async;
   Transfers transfers;
   Mbarriers mbarriers;
-  std::vector<uint32_t> sharedWriters, sharedReaders; ///< Owner by granule
-  std::vector<uint8_t> sharedWritten;                 ///< blockSerial: written in this block
-  std::vector<uint16_t> sharedOpen;                   ///< copies in flight to each granule; empty: it is not looked at
-  uint64_t numOpen = 0;                               ///< of all warps, lane by lane
+  std::vector<std::array<RemoteAccess, warpLanes>> remoteAccesses; ///< by rank and warp; in causal launches
+  ViewRef knownAtEnd;                                              ///< by those of its warps that have ended
+  std::vector<uint32_t> sharedWriters, sharedReaders;              ///< Owner by granule
+  std::vector<uint8_t> sharedWritten;                              ///< blockSerial: written in this block
+  std::vector<uint16_t> sharedOpen; ///< copies in flight to each granule; empty: it is not looked at
+  uint64_t numOpen = 0;             ///< of all warps, lane by lane
   std::vector<std::pair<TensorMapBytes, std::unique_ptr<TensorMap>>> tensorMaps; ///< that it has used, by their bytes
   std::vector<uint8_t> localWritten;
   std::vector<std::unique_ptr<Fiber>> fibers;
@@ -185,12 +207,12 @@ struct Core {
   void completeBarrier(uint32_t id);
 
 private:
-  void endWarp(Warp &warp);
+  void placeWarps();
   void nextEpoch();
   void nextSerial();
   void clearReserved(uint64_t at); ///< Kernel::reservedShared
   bool releaseBarriers();
-  void reportDeadlocks(uint32_t live);
+  uint32_t waitingThreads() const;
 };
 
 /// One grid.
@@ -217,12 +239,14 @@ struct Launch {
   uint64_t lastProgress = 0, gaveWay = 0; ///< how often a warp gave way since `progress` was that
   PollingLoops polling = {};
   bool concurrent = false;   ///< several host threads run its blocks
+  Dim3 cluster = {};         ///< blocks of each
+  bool hasClusters = false;  ///< it was asked for them
   bool asynchronous = false; ///< the kernel has mbarriers, and what completes on them
   bool causal = false;       ///< races are judged by what threads know of each other, not by barriers alone
   Traces traces = {};        ///< of global memory, in causal launches
   Messages messages = Messages();
   std::vector<AcquiredMap> acquiredMaps = {}; ///< in causal launches
-  std::atomic<uint64_t> nextBlock = 0;
+  std::atomic<uint64_t> nextCluster = 0;
   llvm::DenseSet<const Decoded *> telling = {};      ///< findTellingCollectives, in causal launches
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
   /// Loads that tell whether a min or max of the same address would change anything. A value that has become old since
@@ -240,9 +264,9 @@ struct Place {
   Space space = Space::Global;
   uint32_t region = 0;
   uint64_t offset = 0;
+  uint32_t block = 0;    ///< of shared memory: its rank in the cluster plus 1, or 0 for that of the thread
+  Core *owner = nullptr; ///< the same, once it has been admitted
 };
-
-enum class Access : uint8_t { Read, Write, Atomic };
 
 /// Where a request of a warp is checked against the shadows, lane by lane or as a whole.
 class Checker {
@@ -265,7 +289,7 @@ public:
     if (readsMatter)
       checkWritten(place, lane, bytes);
   }
-  void markWritten(Core &owner, const Place &place, unsigned lane, uint64_t bytes);
+  void markWritten(const Place &place, unsigned lane, uint64_t bytes);
   /// A copy is issued: a write at some time from now on.
   void issueCopy(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *data);
   /// Its thread has waited for it, and sees what it wrote.
@@ -279,8 +303,9 @@ public:
 
 private:
   template <bool shared> typename Owner<shared>::Word owner(unsigned lane) const;
+  /// The block whose shared memory it is.
+  Core &home(const Place &place) const { return place.owner ? *place.owner : *warp.core; }
   void checkWritten(const Place &place, unsigned lane, uint64_t bytes);
-  void markWritten(const Place &place, unsigned lane, uint64_t bytes) { markWritten(*warp.core, place, lane, bytes); }
   bool tracks(const Place &place) const;
   void track(const Place &place, uint64_t bytes, unsigned lane, bool many);
   void trackShared(const Place &place, uint64_t bytes, uint32_t now);
@@ -292,7 +317,7 @@ private:
   bool rewrites(const Place &place, uint64_t bytes, unsigned lane) const;
   bool mayBeIncoherent(const Place &place) const;
   void checkCoherence(const Place &place, unsigned lane, uint64_t bytes);
-  bool meetProxy(const Place &place, uint64_t bytes, uint32_t lanes);
+  bool meetProxy(Core &owner, const Place &place, uint64_t bytes, uint32_t lanes);
   /// The access of `lanes` to the same bytes, in causal launches.
   void follow(const Place &place, uint64_t bytes, uint32_t lanes);
   template <bool shared>
@@ -334,7 +359,7 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access);
 void giveWay(Warp &warp);
 
 /// to := to combined with from, one element as atom and red do it.
-void combineInPlace(const Decoded &at, Mode mode, uint8_t *to, const uint8_t *from, Space space);
+void combineInPlace(const Type &type, Mode mode, uint8_t *to, const uint8_t *from, Space space);
 
 /// The part of an access that a check is about.
 struct ByteRange {
@@ -403,8 +428,8 @@ void countCopies(Warp &warp, const Decoded &at, uint32_t mask, const CopiedLanes
 void countMultiply(Warp &warp, const Decoded &at, bool readsA);
 /// A request: the sectors that its pieces inside the tensor touch, and 128 bytes of shared memory a pass.
 void countBox(Warp &warp, const Decoded &at, llvm::ArrayRef<TensorPiece> pieces, bool isStore);
-/// What an atomic makes of the value in memory: `at` says the operation and the type of an element.
-uint64_t combineAtomically(const Decoded &at, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space);
+/// What an atomic makes of the value in memory.
+uint64_t combineAtomically(const Type &type, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space);
 /// Counts sectors or bank conflicts of one warp-wide request.
 void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                   bool isStore);

@@ -1,5 +1,6 @@
 #include "Mbarrier.h"
 
+#include "Cluster.h"
 #include "CollectiveParts.h"
 #include "Fiber.h"
 #include "Scheduler.h"
@@ -61,13 +62,16 @@ void completeIfDone(Core &core, uint64_t offset, Mbarrier &object, Report report
   if (object.pending || object.bytes)
     return;
   const uint32_t date = object.date(core.blockIndex).clock;
-  for (const Transfer &transfer : core.transfers.pending)
-    if (!transfer.landed && transfer.target == &core && transfer.mbarrier == offset && transfer.phase == date) {
-      report(fmt::format("completes phase {} of the mbarrier at byte {} of shared memory while a copy of {} bytes (line "
-                         "{}) is under way to it: their number was not expected",
-                         object.phase, offset, transfer.bytes, transfer.at->line));
-      break;
-    }
+  const Transfer *underWay = nullptr;
+  for (const std::unique_ptr<Core> &issuer : core.cluster.blocks)
+    for (const Transfer &transfer : issuer->transfers.pending)
+      if (!transfer.landed && transfer.target == &core && transfer.mbarrier == offset && transfer.phase == date)
+        underWay = &transfer;
+  if (underWay)
+    report(
+        fmt::format("completes phase {} of the mbarrier at byte {} of shared memory while a copy of {} bytes (line {}) "
+                    "is under way to it: their number was not expected",
+                    object.phase, offset, underWay->bytes, underWay->at->line));
   const Trace over = object.date(core.blockIndex);
   object.complete.known = View::join(object.complete.known, object.arrived.known);
   object.complete.known = View::with(object.complete.known, over.block, over.warp, over.lanes, over.clock);
@@ -105,8 +109,8 @@ void expect(const Operation &op, int64_t bytes) {
 void arrive(const Operation &op, unsigned lane, uint32_t count, bool drops) {
   Mbarrier &object = op.object;
   if (!count || count > object.pending) {
-    op.report(fmt::format("arrives {} times at {}, where {} of {} arrivals are missing", count, op.name(), object.pending,
-                          object.expected));
+    op.report(fmt::format("arrives {} times at {}, where {} of {} arrivals are missing", count, op.name(),
+                          object.pending, object.expected));
     return;
   }
   if (op.call.at.results && op.call.at.operands[0].kind != Source::Kind::None)
@@ -261,8 +265,8 @@ uint32_t samePhase(const CollectiveCall &call, uint32_t mask) {
 }
 
 Place placeObject(const CollectiveCall &call, unsigned lane, uint64_t address, Space space) {
-  const Place place = placeLane(call.warp, call.at, space, lane, address, objectBytes,
-                                isWait(call.at) ? Access::Read : Access::Write);
+  const Place place =
+      placeLane(call.warp, call.at, space, lane, address, objectBytes, isWait(call.at) ? Access::Read : Access::Write);
   if (place.data && place.space != Space::Shared) {
     reportFinding(call.warp, call.at, lane, FindingKind::OutOfBounds, "has an mbarrier that is not in shared memory");
     return {};
@@ -270,8 +274,11 @@ Place placeObject(const CollectiveCall &call, unsigned lane, uint64_t address, S
   return place;
 }
 
+/// The block whose shared memory it is.
+Core &homeOf(const CollectiveCall &call, const Place &place) { return place.owner ? *place.owner : *call.warp.core; }
+
 Mbarrier *findObject(const CollectiveCall &call, unsigned lane, const Place &place) {
-  Mbarrier *object = call.warp.core->mbarriers.find(place.offset);
+  Mbarrier *object = homeOf(call, place).mbarriers.find(place.offset);
   if (!object)
     reportFinding(call.warp, call.at, lane, FindingKind::BrokenMbarrier, [&] {
       return fmt::format("uses byte {} of shared memory as an mbarrier, which was not initialized", place.offset);
@@ -301,17 +308,18 @@ void runOnAddress(const CollectiveCall &call, uint32_t lanes) {
   if (!object)
     return giveUp(call);
   if (call.warp.core->launch.options.checkUninit)
-    checker.markWritten(*call.warp.core, place, lane, objectBytes);
+    checker.markWritten(place, lane, objectBytes);
   for (uint32_t rest = lanes; rest; rest &= rest - 1)
     checker.touch(place, unsigned(llvm::countr_zero(rest)), objectBytes);
   if (call.at.mode != Mode::Init)
-    runOn({call, lanes, *call.warp.core, place.offset, *object});
+    runOn({call, lanes, homeOf(call, place), place.offset, *object});
 }
 
 } // namespace
 
-bool findMbarrier(const CollectiveCall &call, unsigned lane, uint64_t address, uint64_t &offset) {
-  const Place place = placeObject(call, lane, address, Space::Shared);
+bool findMbarrier(const CollectiveCall &call, unsigned lane, uint64_t address, Core *&owner, uint64_t &offset) {
+  const Place place = placeObject(call, lane, address, Space::SharedCluster);
+  owner = &homeOf(call, place);
   offset = place.offset;
   return place.data && findObject(call, lane, place);
 }

@@ -70,7 +70,8 @@ private:
 /// Bytes have come for the mbarrier at `offset` of the block's shared memory; `warp`: whose instruction brought them.
 void completeTransfer(Core &owner, uint64_t offset, uint64_t bytes, Warp &warp, unsigned lane, const Decoded &at);
 
-/// What the warp waits for, for messages: "for phase 3 of the mbarrier at byte 64 of shared memory: 1 of 2 arrivals ..."
+/// What the warp waits for, for messages: "for phase 3 of the mbarrier at byte 64 of shared memory: 1 of 2 arrivals
+/// ..."
 std::string describeWait(const Core &core, uint64_t offset);
 
 } // namespace hloc::emulator

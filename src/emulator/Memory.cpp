@@ -6,7 +6,7 @@
 //   inside      aligned, all within one slice of a buffer   a gather or scatter without further questions
 //
 // What is not, or is wrong somewhere, goes lane by lane, which is where findings about places are made.
-#include "Machine.h"
+#include "Cluster.h"
 #include "Undefined.h"
 
 #include "fmt/format.h"
@@ -49,9 +49,14 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access) {
   Core &core = *warp.core;
   const Launch &launch = core.launch;
   switch (place.space) {
-  case Space::Shared:
-    place.data = core.shared.data() + place.offset;
-    return fits(place.offset, bytes, launch.sharedBytes);
+  case Space::Shared: {
+    const uint32_t rank = place.block ? place.block - 1 : core.rank;
+    if (rank >= core.cluster.blocks.size())
+      return false;
+    place.owner = core.cluster.blocks[rank].get();
+    place.data = place.owner->shared.data() + place.offset;
+    return !place.owner->ended && fits(place.offset, bytes, launch.sharedBytes);
+  }
   case Space::Local:
     place.data = core.local.data() + uint64_t(warp.warp) * warpLanes * launch.localStride + place.offset;
     return fits(place.offset, bytes, launch.kernel.localBytes);
@@ -71,6 +76,7 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access) {
     place.data = const_cast<uint8_t *>(launch.parameters.data()) + place.offset;
     return access == Access::Read && fits(place.offset, bytes, launch.kernel.paramBytes);
   case Space::Generic:
+  case Space::SharedCluster: // become others
     return false;
   }
   return false;
@@ -84,6 +90,21 @@ bool isStray(const Warp &warp, const Decoded &at, const Place &place, uint64_t b
   const Launch &launch = warp.core->launch;
   return at.opcode == Opcode::Ld && place.space == Space::Global && place.region < launch.regions.size() &&
          fits(place.offset, bytes, llvm::alignTo(launch.regions[place.region]->bytes, bufferAlignment));
+}
+
+/// Why a place in shared memory may not be touched.
+std::string describeRefusal(const Warp &warp, const Decoded &at, const Place &place) {
+  const Launch &launch = warp.core->launch;
+  const uint64_t blocks = launch.cluster.count();
+  if (place.block > blocks)
+    return fmt::format("byte {} of shared memory of block {} of its cluster, which has {}", place.offset,
+                       place.block - 1, blocks);
+  if (place.owner && place.owner->ended)
+    return describe(warp, place) + ", which has ended";
+  const uint64_t rank = place.offset >> rankShift;
+  const bool mapped = at.space == Space::Shared && rank && rank <= blocks;
+  return fmt::format("{}, which has {}{}", describe(warp, place), launch.sharedBytes,
+                     mapped ? "; only .shared::cluster leads to other blocks" : "");
 }
 
 /// Says why `admit` refused.
@@ -100,7 +121,7 @@ void reportRefusal(Warp &warp, const Decoded &at, unsigned lane, uint64_t addres
   auto describeWhere = [&] {
     std::string what = fmt::format("{} {} bytes at ", verb, bytes);
     if (place.space == Space::Shared)
-      return what + fmt::format("byte {} of shared memory, which has {}", place.offset, launch.sharedBytes);
+      return what + describeRefusal(warp, at, place);
     if (place.space == Space::Local)
       return what + fmt::format("byte {} of local memory, which has {}", place.offset, launch.kernel.localBytes);
     if (place.space == Space::Param)
@@ -118,7 +139,9 @@ void reportRefusal(Warp &warp, const Decoded &at, unsigned lane, uint64_t addres
       return what + fmt::format("byte {} of `{}`, outside what the kernel was given", place.offset, region.name);
     return what + fmt::format("byte {} of `{}`, which has {}", place.offset, region.name, region.bytes);
   };
-  reportFinding(warp, at, lane, FindingKind::OutOfBounds, describeWhere, isStray(warp, at, place, bytes));
+  const bool isGone = place.owner && place.owner->ended;
+  reportFinding(warp, at, lane, isGone ? FindingKind::AbsentBlock : FindingKind::OutOfBounds, describeWhere,
+                isStray(warp, at, place, bytes));
 }
 
 /// Whether each lane's address is `stride` after that of the lane before.
@@ -321,12 +344,19 @@ void locate(Space space, uint64_t address, Place &place) {
   place.offset = address;
   if (space == Space::Generic) {
     uint64_t window = address >> regionShift << regionShift;
-    if (window == sharedWindow || window == localWindow || window == parameterWindow) {
-      place.space = window == sharedWindow ? Space::Shared : window == localWindow ? Space::Local : Space::Param;
+    if (window == sharedWindow)
+      return locate(Space::SharedCluster, address - window, place);
+    if (window == localWindow || window == parameterWindow) {
+      place.space = window == localWindow ? Space::Local : Space::Param;
       place.offset = address - window;
       return;
     }
     place.space = Space::Global;
+  }
+  if (space == Space::SharedCluster) {
+    place.space = Space::Shared;
+    place.block = uint32_t(address >> rankShift);
+    place.offset = address & ((uint64_t(1) << rankShift) - 1);
   }
   if (place.space != Space::Global)
     return;

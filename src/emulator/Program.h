@@ -22,13 +22,20 @@ class DiagnosticEngine;
 namespace hloc::emulator {
 
 /// State spaces are told apart by the high bits of a generic address; shared and local addresses proper are offsets.
+/// Of shared memory of any block of a cluster the upper 8 of 32 bits are its rank plus 1, or 0 for the own block.
+inline constexpr unsigned rankShift = 24;
 inline constexpr uint64_t sharedWindow = 0x7f01ull << 40;
 inline constexpr uint64_t localWindow = 0x7f02ull << 40;
 inline constexpr uint64_t parameterWindow = 0x7f03ull << 40;
 inline constexpr uint64_t bufferAlignment = 256; ///< of buffers and of the memory allocated for them
 inline constexpr unsigned regionShift = 40;      ///< region r of global memory starts at (r + 1) << regionShift
 
-enum class Space : uint8_t { Generic, Global, Shared, Local, Param };
+/// SharedCluster: only of addresses, never where something lies: shared memory of any block of the cluster.
+enum class Space : uint8_t { Generic, Global, Shared, SharedCluster, Local, Param };
+/// Who may take part in what a strong access or a fence orders.
+enum class Scope : uint8_t { Block, Cluster, Device };
+inline constexpr unsigned numScopes = 3;
+inline bool isShared(Space space) { return space == Space::Shared || space == Space::SharedCluster; }
 /// The last row are storage formats that only cvt and mma know.
 enum class TypeClass : uint8_t { Bits, Unsigned, Signed, Float, Bfloat, Predicate, Tf32, E4m3, E5m2 };
 
@@ -77,7 +84,22 @@ enum class Special : uint8_t {
   GlobalTimer,
   DynamicSharedSize,
   TotalSharedSize,
-  AggregateSharedSize
+  AggregateSharedSize,
+  ClusterX, ///< which cluster of the grid; NclusterX: of how many
+  ClusterY,
+  ClusterZ,
+  NclusterX,
+  NclusterY,
+  NclusterZ,
+  ClusterCtaX, ///< which block of the cluster
+  ClusterCtaY,
+  ClusterCtaZ,
+  ClusterNctaX,
+  ClusterNctaY,
+  ClusterNctaZ,
+  ClusterRank,
+  ClusterBlocks,
+  ExplicitCluster
 };
 
 /// One operand. None is the sink `_`. A destination pair `%r|%p` and a list `{%a, %b}` are Vectors.
@@ -148,6 +170,7 @@ enum class Mode : uint8_t {
   BulkLoad,
   BulkStore,
   BulkToCluster,
+  Wait, ///< barrier.cluster
   Load, ///< wmma
   Store,
   Multiply,
@@ -210,12 +233,13 @@ struct Decoded {
   bool ignoreSource = false; ///< cp.async: its last operand is a predicate, and where it is true zeros are copied
   bool strong = false;       ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
   bool acquires = false, releases = false; ///< .acquire, .release, .acq_rel, fences
-  bool blockScope = false;                 ///< .cta: means nothing to other blocks. Clusters have one block here
+  Scope scope = Scope::Device;             ///< of strong accesses and fences: means nothing to threads outside of it
   bool nonCoherent = false;                ///< .nc
   bool im2col = false;                     ///< cp.async.bulk.tensor: .im2col, .im2col_no_offs
   bool offset = false;                     ///< with offsets of pixels
   bool multicast = false;                  ///< .multicast::cluster
   uint8_t field = 0;                       ///< tensormap.replace: a TensorMapField
+  bool aligned = false;                    ///< of barriers of the cluster: all lanes of a warp come together
   uint8_t count = 1;                       ///< vector length of ld, st, atom, red, ldmatrix
   uint8_t results = 0;                     ///< the first so many operands are written
   std::array<uint16_t, 3> shape = {};      ///< of mma
@@ -263,6 +287,10 @@ struct Kernel {
   /// one.
   std::optional<uint64_t> reservedShared;
   bool cooperative = false;              ///< it asks for the workspace of its grid
+  std::array<uint32_t, 3> cluster = {};  ///< .reqnctapercluster; zero when absent
+  uint32_t maxClusterBlocks = 0;         ///< .maxclusterrank; zero when absent
+  bool explicitCluster = false;          ///< it has to be launched with clusters
+  bool blocksAreClusters = false;        ///< the grid of a launch counts clusters
   std::array<uint32_t, 3> required = {}; ///< .reqntid; zero when absent
   std::array<uint32_t, 3> maximum = {};  ///< .maxntid; zero when absent
   std::vector<uint64_t> paramOffsets;

@@ -21,13 +21,15 @@ void takeOrder(Form &f, bool acquires) {
   (acquires ? d.acquires : d.releases) = !relaxed;
   f.takeAnyOf("cta cluster");
   d.strong = true;
+  d.scope = Scope::Cluster; // without .cluster, too, threads of other blocks arrive
 }
 
 /// .shared, .shared::cta, .shared::cluster or, for a generic address, nothing.
 bool takeSharedSpace(Form &f, bool ofCluster) {
-  if (f.takeAnyOf(ofCluster ? "shared shared::cta shared::cluster" : "shared shared::cta").empty())
+  StringRef space = f.takeAnyOf(ofCluster ? "shared shared::cta shared::cluster" : "shared shared::cta");
+  if (space.empty())
     return f.next() == "b64";
-  f.decoded.space = Space::Shared;
+  f.decoded.space = space == "shared::cluster" ? Space::SharedCluster : Space::Shared;
   return true;
 }
 
@@ -68,6 +70,7 @@ bool decodeTransferCount(Form &f, Mode mode) {
   Decoded &d = f.decoded;
   d.mode = mode;
   d.strong = true;
+  d.scope = Scope::Cluster;
   if (f.take("relaxed") && f.takeAnyOf("cta cluster").empty())
     return false;
   if (!takeSharedSpace(f, true))

@@ -54,13 +54,13 @@ bool decodeFence(Form &f) {
   }
   if (f.take("mbarrier_init")) {
     d.releases = true;
-    d.blockScope = true;
+    d.scope = Scope::Cluster;
     return f.take("release") && f.take("cluster");
   }
   StringRef order = f.takeAnyOf("sc acq_rel acquire release"), scope = f.takeAnyOf("cta cluster gpu sys");
   d.acquires = order != "release";
   d.releases = order != "acquire";
-  d.blockScope = scope == "cta" || scope == "cluster";
+  d.scope = scopeOf(scope);
   return !scope.empty();
 }
 
@@ -69,7 +69,7 @@ bool decodeMembar(Form &f) {
     return f.take("alias");
   StringRef scope = f.takeAnyOf("cta gl sys");
   f.decoded.acquires = f.decoded.releases = true;
-  f.decoded.blockScope = scope == "cta";
+  f.decoded.scope = scopeOf(scope);
   return !scope.empty();
 }
 

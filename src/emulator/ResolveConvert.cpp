@@ -108,10 +108,26 @@ std::optional<Space> takeSpace(Form &f) {
   return StringSwitch<std::optional<Space>>(
              f.takeAnyOf("global const shared shared::cta shared::cluster local param param::entry"))
       .Cases({"global", "const"}, Space::Global)
-      .Cases({"shared", "shared::cta", "shared::cluster"}, Space::Shared)
+      .Cases({"shared", "shared::cta"}, Space::Shared)
+      .Case("shared::cluster", Space::SharedCluster)
       .Case("local", Space::Local)
       .Cases({"param", "param::entry"}, Space::Param)
       .Default(std::nullopt);
+}
+
+/// mapa{.shared::cluster}.u32 d, a, b; getctarank{.shared::cluster}.u32 d, a: of generic addresses where there is no
+/// space, which have 64 bits.
+bool decodeClusterAddress(Form &f) {
+  Decoded &d = f.decoded;
+  d.space = f.take("shared::cluster") ? Space::SharedCluster : Space::Generic;
+  if (!f.takeTypeInto(d.type, d.space == Space::Generic ? "u64" : "u32 u64"))
+    return false;
+  const bool maps = d.opcode == Opcode::Mapa;
+  f.result(maps ? d.type : b32);
+  f.value(d.type);
+  if (maps)
+    f.value(b32);
+  return true;
 }
 
 } // namespace
@@ -120,6 +136,8 @@ bool decodeConvert(Form &f) {
   Decoded &d = f.decoded;
   if (d.opcode == Opcode::Cvt)
     return decodeCvt(f);
+  if (d.opcode == Opcode::Mapa || d.opcode == Opcode::Getctarank)
+    return decodeClusterAddress(f);
   if (d.opcode == Opcode::Cvta)
     f.takeFlag(d.reduce, "to");
   else if (f.next() == "const")

@@ -10,18 +10,31 @@ namespace {
 
 using Kind = OperandForm::Kind;
 
+/// barrier.cluster.arrive{.release, .relaxed}{.aligned}; barrier.cluster.wait{.acquire}{.aligned}
+bool decodeClusterBarrier(Form &f) {
+  Decoded &d = f.decoded;
+  d.opcode = Opcode::ClusterBarrier;
+  d.scope = Scope::Cluster;
+  if (f.take("wait")) {
+    d.mode = Mode::Wait;
+    d.acquires = true;
+    f.take("acquire");
+  } else {
+    d.mode = Mode::Arrive;
+    if (!f.take("arrive"))
+      return false;
+    d.releases = f.takeAnyOf("release relaxed") != "relaxed";
+  }
+  f.takeFlag(d.aligned, "aligned");
+  return true;
+}
+
 /// bar{.cta}.sync a{, b}; bar.arrive a, b; bar.red.popc.u32 d, a{, b}, p; bar.warp.sync mask; and the same as barrier.
-/// A cluster here has one block: its arrive waits for nothing and its wait is the block's barrier.
 bool decodeBarrier(Form &f) {
   Decoded &d = f.decoded;
   const bool modern = d.opcode == Opcode::Barrier;
-  if (modern && f.take("cluster")) {
-    StringRef what = f.takeAnyOf("arrive wait");
-    f.takeAnyOf(what == "arrive" ? "release relaxed" : "acquire");
-    f.take("aligned");
-    d.opcode = what == "arrive" ? Opcode::Nop : Opcode::Bar;
-    return !what.empty();
-  }
+  if (modern && f.take("cluster"))
+    return decodeClusterBarrier(f);
   if (!modern && f.take("warp")) {
     d.mode = Mode::All;
     f.value(b32);

@@ -33,6 +33,10 @@ std::optional<Type> typeOf(StringRef name) {
   return Type{*kind, uint8_t(bits), lanes};
 }
 
+Scope scopeOf(StringRef name) {
+  return StringSwitch<Scope>(name).Case("cta", Scope::Block).Case("cluster", Scope::Cluster).Default(Scope::Device);
+}
+
 std::optional<Opcode> opcodeOf(StringRef name) {
   static const StringMap<Opcode> table = {
 #define HLOC_PTX_OPCODE(name, text, family, counted, execution) {text, Opcode::name},

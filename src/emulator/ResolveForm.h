@@ -11,6 +11,8 @@
 namespace hloc::emulator {
 
 std::optional<Type> typeOf(llvm::StringRef name);
+/// cta, cluster, gpu and gl, sys: the machine is one device.
+Scope scopeOf(llvm::StringRef name);
 
 struct OperandForm {
   enum class Kind : uint8_t {

@@ -17,7 +17,7 @@ constexpr size_t maxCode = 1 << 20;
 
 struct SpecialRegister {
   Special special = Special::None;
-  std::optional<uint64_t> constant; ///< instead: of a machine with one cluster per block and one multiprocessor
+  std::optional<uint64_t> constant; ///< instead: of a machine with one multiprocessor
 };
 
 std::optional<SpecialRegister> specialOf(StringRef n) {
@@ -28,12 +28,27 @@ std::optional<SpecialRegister> specialOf(StringRef n) {
                      .Case("%ntid.x", Special::NtidX)
                      .Case("%ntid.y", Special::NtidY)
                      .Case("%ntid.z", Special::NtidZ)
-                     .Cases({"%ctaid.x", "%clusterid.x"}, Special::CtaX)
-                     .Cases({"%ctaid.y", "%clusterid.y"}, Special::CtaY)
-                     .Cases({"%ctaid.z", "%clusterid.z"}, Special::CtaZ)
-                     .Cases({"%nctaid.x", "%nclusterid.x"}, Special::NctaX)
-                     .Cases({"%nctaid.y", "%nclusterid.y"}, Special::NctaY)
-                     .Cases({"%nctaid.z", "%nclusterid.z"}, Special::NctaZ)
+                     .Case("%ctaid.x", Special::CtaX)
+                     .Case("%ctaid.y", Special::CtaY)
+                     .Case("%ctaid.z", Special::CtaZ)
+                     .Case("%nctaid.x", Special::NctaX)
+                     .Case("%nctaid.y", Special::NctaY)
+                     .Case("%nctaid.z", Special::NctaZ)
+                     .Case("%clusterid.x", Special::ClusterX)
+                     .Case("%clusterid.y", Special::ClusterY)
+                     .Case("%clusterid.z", Special::ClusterZ)
+                     .Case("%nclusterid.x", Special::NclusterX)
+                     .Case("%nclusterid.y", Special::NclusterY)
+                     .Case("%nclusterid.z", Special::NclusterZ)
+                     .Case("%cluster_ctaid.x", Special::ClusterCtaX)
+                     .Case("%cluster_ctaid.y", Special::ClusterCtaY)
+                     .Case("%cluster_ctaid.z", Special::ClusterCtaZ)
+                     .Case("%cluster_nctaid.x", Special::ClusterNctaX)
+                     .Case("%cluster_nctaid.y", Special::ClusterNctaY)
+                     .Case("%cluster_nctaid.z", Special::ClusterNctaZ)
+                     .Case("%cluster_ctarank", Special::ClusterRank)
+                     .Case("%cluster_nctarank", Special::ClusterBlocks)
+                     .Case("%is_explicit_cluster", Special::ExplicitCluster)
                      .Case("%laneid", Special::Lane)
                      .Case("%warpid", Special::Warp)
                      .Case("%nwarpid", Special::NumWarps)
@@ -56,11 +71,9 @@ std::optional<SpecialRegister> specialOf(StringRef n) {
     return SpecialRegister{special, std::nullopt};
   if (n == "WARP_SZ")
     return SpecialRegister{Special::None, 32};
-  if (is_contained({"%smid", "%gridid", "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_ctarank",
-                    "%is_explicit_cluster"},
-                   n))
+  if (n == "%smid" || n == "%gridid")
     return SpecialRegister{Special::None, 0};
-  if (is_contained({"%nsmid", "%cluster_nctaid.x", "%cluster_nctaid.y", "%cluster_nctaid.z", "%cluster_nctarank"}, n))
+  if (n == "%nsmid")
     return SpecialRegister{Special::None, 1};
   return std::nullopt;
 }

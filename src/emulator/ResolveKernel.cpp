@@ -80,20 +80,31 @@ static bool threeNumbers(StringRef text, std::array<uint32_t, 3> &out) {
 void KernelResolver::directives() {
   for (StringRef text : entry.directives) {
     auto [name, rest] = text.split(' ');
-    std::array<uint32_t, 3> cluster = {1, 1, 1};
     bool good = true;
     if (name == ".reqntid")
       good = threeNumbers(rest, kernel.required);
     else if (name == ".maxntid")
       good = threeNumbers(rest, kernel.maximum);
     else if (name == ".reqnctapercluster")
-      good = threeNumbers(rest, cluster) && cluster == std::array<uint32_t, 3>{1, 1, 1};
+      good = threeNumbers(rest, kernel.cluster) && !is_contained(kernel.cluster, 0u);
+    else if (name == ".maxclusterrank")
+      good = !rest.trim().getAsInteger(10, kernel.maxClusterBlocks) && kernel.maxClusterBlocks;
+    else if (name == ".explicitcluster")
+      kernel.explicitCluster = true;
+    else if (name == ".blocksareclusters")
+      kernel.blocksAreClusters = true;
     else
-      good =
-          is_contained({".minnctapersm", ".maxnreg", ".maxclusterrank", ".maxnctapersm", ".noreturn", ".pragma"}, name);
+      good = is_contained({".minnctapersm", ".maxnreg", ".maxnctapersm", ".noreturn", ".pragma"}, name);
     if (!good)
       error(entry.where, DiagnosticKind::UnsupportedFeature, "kernel directive `" + text.str() + "` is not supported");
+    constexpr unsigned firstWithClusters = 90;
+    if (good && name.contains("cluster") && module.target && module.target->architecture < firstWithClusters)
+      error(entry.where, DiagnosticKind::UnsupportedTarget,
+            "`" + name.str() + "` needs sm_90, this text is for " + module.target->name());
   }
+  if (kernel.blocksAreClusters && !(kernel.cluster[0] && kernel.required[0]))
+    error(entry.where, DiagnosticKind::BadAttribute,
+          "kernel `" + entry.name + "` has .blocksareclusters without .reqntid and .reqnctapercluster");
 }
 
 static void collectNames(const ptx::Operand &o, StringSet<> &names) {

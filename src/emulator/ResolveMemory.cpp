@@ -26,7 +26,8 @@ struct Hints {
 void setSpace(Decoded &d, StringRef name) {
   d.space = StringSwitch<Space>(name)
                 .Cases({"global", "const"}, Space::Global)
-                .Cases({"shared", "shared::cta", "shared::cluster"}, Space::Shared)
+                .Cases({"shared", "shared::cta"}, Space::Shared)
+                .Case("shared::cluster", Space::SharedCluster)
                 .Case("local", Space::Local)
                 .Default(Space::Param);
 }
@@ -49,7 +50,7 @@ bool takeHints(Form &f, Hints &hints, bool isLoad) {
       d.acquires = order == "acquire" || order == "acq_rel";
       d.releases = order == "release" || order == "acq_rel";
     } else if (StringRef scope = f.takeAnyOf(scopes); !scope.empty()) {
-      d.blockScope = scope == "cta" || scope == "cluster";
+      d.scope = scopeOf(scope);
     } else if (f.take("L2::cache_hint")) {
       hints.policy = true;
     } else if (isLoad && f.take("nc")) {
@@ -126,7 +127,7 @@ StringRef atomicTypes(Mode mode, bool vector) {
 bool decodeAtomic(Form &f) {
   Decoded &d = f.decoded;
   Hints hints;
-  if (!takeHints(f, hints, false) || (d.space == Space::Local || d.space == Space::Param))
+  if (!takeHints(f, hints, false) || d.space == Space::Local || d.space == Space::Param)
     return false;
   StringRef early = f.takeAnyOf("v2 v4 v8");
   auto earlyType = early.empty() ? std::nullopt : f.takeType("f32 f16 bf16 f16x2 bf16x2");

@@ -180,7 +180,7 @@ bool takeOrder(Form &f, StringRef order) {
   const StringRef scope = f.takeAnyOf("cta cluster gpu sys");
   d.acquires = order == "acquire";
   d.releases = order == "release";
-  d.blockScope = scope == "cta" || scope == "cluster";
+  d.scope = scope == "cta" ? Scope::Block : scope == "cluster" ? Scope::Cluster : Scope::Device;
   return !scope.empty();
 }
 

@@ -1,5 +1,7 @@
 #include "Scheduler.h"
 
+#include "Cluster.h"
+
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
@@ -59,12 +61,16 @@ uint64_t residentBlocks(const Launch &launch) {
                   std::max<uint64_t>(hostBytes / bytes, 1));
 }
 
+uint64_t residentClusters(const Launch &launch) {
+  return std::max<uint64_t>(residentBlocks(launch) / launch.cluster.count(), 1);
+}
+
 namespace {
 
 class Together {
 public:
   Together(Launch &launch, llvm::function_ref<void(Core &)> collect)
-      : launch(launch), collect(collect), blocks(launch.request.grid.count()), fits(residentBlocks(launch)) {}
+      : launch(launch), collect(collect), clusters(numClusters(launch)), fits(residentClusters(launch)) {}
 
   bool run() {
     const bool shuffled = launch.options.schedule.order == Schedule::Order::Shuffled;
@@ -79,8 +85,9 @@ public:
       else if (launch.progress != before)
         launch.idleRounds = 0;
     }
-    for (const std::unique_ptr<Core> &core : all)
-      collect(*core);
+    for (const std::unique_ptr<Cluster> &cluster : all)
+      for (const std::unique_ptr<Core> &core : cluster->blocks)
+        collect(*core);
     return enough;
   }
 
@@ -88,25 +95,25 @@ private:
   void runRound() {
     ++rounds;
     for (size_t i = 0; i < active.size() && !launch.stop; ++i) {
-      Core &core = *active[inOrder(launch.options.schedule, rounds, i, active.size())];
-      if (!core.step()) {
-        core.finished = true;
+      Cluster &cluster = *active[inOrder(launch.options.schedule, rounds, i, active.size())];
+      if (!cluster.step()) {
+        cluster.finished = true;
         ++launch.progress;
         if (launch.options.progress)
-          launch.options.progress->advance();
+          launch.options.progress->advance(launch.cluster.count());
       }
-      core.keepTime();
+      cluster.blocks[0]->keepTime();
     }
-    for (Core *core : active)
-      if (core->finished)
-        idle.push_back(core);
-    llvm::erase_if(active, [](Core *core) { return core->finished; });
+    for (Cluster *cluster : active)
+      if (cluster->finished)
+        idle.push_back(cluster);
+    llvm::erase_if(active, [](Cluster *cluster) { return cluster->finished; });
   }
 
   void start(uint64_t count) {
-    for (; count && next < blocks && active.size() < fits; --count, ++next) {
+    for (; count && next < clusters && active.size() < fits; --count, ++next) {
       if (idle.empty()) {
-        all.push_back(std::make_unique<Core>(launch));
+        all.push_back(std::make_unique<Cluster>(launch));
         if (!all.back()->valid()) {
           enough = false;
           return;
@@ -116,47 +123,53 @@ private:
       active.push_back(idle.back());
       idle.pop_back();
       active.back()->finished = false;
-      active.back()->begin(inOrder(launch.options.schedule, 0, next, blocks));
+      active.back()->begin(inOrder(launch.options.schedule, 0, next, clusters));
       ++launch.progress;
     }
   }
 
-  /// Nobody got on: more blocks come if the device has room; then lanes of the warps that spin take turns; then it is
+  /// Nobody got on: more clusters come if the device has room; then lanes of the warps that spin take turns; then it is
   /// for ever.
   void stall() {
-    if (next < blocks && active.size() < fits)
+    if (next < clusters && active.size() < fits)
       return start(active.size());
     uint64_t spinning = 0;
     bool certain = true;
-    for (Core *core : active)
-      for (const Warp &warp : core->warps)
-        if (warp.state == WarpState::Ready && warp.spinsAt) {
-          ++spinning;
-          certain &= launch.polling.certain.contains(warp.spinsAt);
-        }
+    forEachSpinning([&](Warp &warp) {
+      ++spinning;
+      certain &= launch.polling.certain.contains(warp.spinsAt);
+    });
     constexpr uint64_t certainRounds = 16, patience = uint64_t(1) << 24;
     uint64_t limit = certain ? certainRounds : std::max<uint64_t>(patience / budgetOfPolling / (spinning + 1), 400);
     if (++launch.idleRounds < limit)
       return;
-    for (Core *core : active)
-      for (Warp &warp : core->warps)
-        if (warp.state == WarpState::Ready && warp.spinsAt)
-          reportFinding(
-              warp, *warp.spinsAt, unsigned(llvm::countr_zero(warp.live)) % warpLanes, FindingKind::NoProgress, [&] {
-                std::string room =
-                    next < blocks ? fmt::format(", and there is no room for the other {}", blocks - next) : "";
-                return fmt::format("spins while nothing changes any more; {} of {} blocks are on the device{}",
-                                   active.size(), blocks, room);
-              });
+    const uint64_t each = launch.cluster.count();
+    forEachSpinning([&](Warp &warp) {
+      const unsigned lane = unsigned(llvm::countr_zero(warp.live)) % warpLanes;
+      reportFinding(warp, *warp.spinsAt, lane, FindingKind::NoProgress, [&] {
+        std::string room =
+            next < clusters ? fmt::format(", and there is no room for the other {}", (clusters - next) * each) : "";
+        return fmt::format("spins while nothing changes any more; {} of {} blocks are on the device{}",
+                           active.size() * each, clusters * each, room);
+      });
+    });
     launch.stop = true;
+  }
+
+  void forEachSpinning(llvm::function_ref<void(Warp &)> visit) {
+    for (Cluster *cluster : active)
+      for (const std::unique_ptr<Core> &core : cluster->blocks)
+        for (Warp &warp : core->warps)
+          if (warp.state == WarpState::Ready && warp.spinsAt)
+            visit(warp);
   }
 
   Launch &launch;
   llvm::function_ref<void(Core &)> collect;
-  uint64_t blocks, fits, next = 0, rounds = 0;
+  uint64_t clusters, fits, next = 0, rounds = 0;
   bool enough = true; ///< memory
-  std::vector<std::unique_ptr<Core>> all;
-  std::vector<Core *> active, idle;
+  std::vector<std::unique_ptr<Cluster>> all;
+  std::vector<Cluster *> active, idle;
 };
 
 } // namespace

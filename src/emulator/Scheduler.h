@@ -14,9 +14,12 @@ uint64_t randomBits(const Schedule &schedule, uint64_t salt);
 /// How many blocks of the launch are on the device at once.
 uint64_t residentBlocks(const Launch &launch);
 
-/// Runs the grid on one host thread, several blocks at a time where they wait for each other: a block is started when
-/// none is left, or when none that runs gets on. `collect` takes the counters of each core. False if there was no
-/// memory.
+/// How many clusters are; one that is too large for the device counts as one.
+uint64_t residentClusters(const Launch &launch);
+
+/// Runs the grid on one host thread, several clusters at a time where their blocks wait for each other: a cluster is
+/// started when none is left, or when none that runs gets on. `collect` takes the counters of each core. False if there
+/// was no memory.
 bool runTogether(Launch &launch, llvm::function_ref<void(Core &)> collect);
 
 } // namespace hloc::emulator

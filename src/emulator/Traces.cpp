@@ -17,10 +17,11 @@ Traces::Sharers &Traces::sharersOf(Cell &cell) {
 }
 
 /// Strong accesses whose scopes hold both threads.
-bool Traces::mayMeet(const Trace &a, const Trace &b) {
-  if (a.needsLaneOrder && b.needsLaneOrder && a.block == b.block && a.warp == b.warp)
+bool Traces::mayMeet(const Access &access, const Trace &before) {
+  const Trace &now = access.now;
+  if (before.needsLaneOrder && now.needsLaneOrder && before.block == now.block && before.warp == now.warp)
     return false;
-  return a.strong && b.strong && (a.block == b.block || (!a.blockScope && !b.blockScope));
+  return before.strong && now.strong && access.causality.isWithin(std::min(before.scope, now.scope), before.block);
 }
 
 /// What other proxies read, and what the asynchronous one did itself, need only be known to be over; what threads
@@ -72,7 +73,7 @@ bool Traces::isOrdered(const Sharers &sharers, const Access &access, const Trace
 /// read behind the collective. Cooperative groups use the shared memory of a tile again like this.
 bool Traces::mayOverwrite(const Sharers &sharers, const Access &access, const Trace &read) {
   const unsigned lane = unsigned(llvm::countr_zero(access.now.lanes));
-  return mayMeet(read, access.now) || isOrdered(sharers, access, read) ||
+  return mayMeet(access, read) || isOrdered(sharers, access, read) ||
          (access.shared && access.causality.isReadOver(access.now.warp, lane, read));
 }
 
@@ -102,8 +103,7 @@ void Traces::add(llvm::SmallVectorImpl<Trace> &list, const Trace &now) {
   for (size_t i = list.size(); i && list.size() - i < recent; --i) {
     Trace &before = list[i - 1];
     if (before.block != now.block || before.warp != now.warp || before.strong != now.strong ||
-        before.blockScope != now.blockScope || before.readsToo != now.readsToo ||
-        before.needsLaneOrder != now.needsLaneOrder)
+        before.scope != now.scope || before.readsToo != now.readsToo || before.needsLaneOrder != now.needsLaneOrder)
       continue;
     if (!(before.lanes & ~now.lanes)) { // whoever comes after what these lanes do now comes after what they did before
       before = now;
@@ -135,7 +135,7 @@ Traces::Conflict Traces::enter(Cell &cell, const Access &access) {
   Sharers &sharers = sharersOf(cell);
   std::optional<uint32_t> seen;
   for (const Trace &write : sharers.writes) {
-    if (mayMeet(write, now) || isOrdered(sharers, access, write) || (access.rewrites && write.block == now.block))
+    if (mayMeet(access, write) || isOrdered(sharers, access, write) || (access.rewrites && write.block == now.block))
       continue;
     if (!seen)
       seen = lastSeen(sharers, access);

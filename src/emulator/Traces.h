@@ -58,7 +58,7 @@ private:
   Sharers &sharersOf(Cell &cell);
   static bool isOrderedForProxy(const Access &access, const Trace &before, bool beforeWrote);
   static bool isOrdered(const Sharers &sharers, const Access &access, const Trace &before);
-  static bool mayMeet(const Trace &a, const Trace &b);
+  static bool mayMeet(const Access &access, const Trace &before);
   static bool mayOverwrite(const Sharers &sharers, const Access &access, const Trace &read);
   static void add(llvm::SmallVectorImpl<Trace> &list, const Trace &now);
   static uint32_t lastSeen(const Sharers &sharers, const Access &access);

@@ -223,13 +223,14 @@ WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions 
 bool needsFibers(const Kernel &kernel) {
   return llvm::any_of(kernel.code, [](const Decoded &d) {
     return ((d.opcode == Opcode::Bar || d.opcode == Opcode::Barrier) && d.mode != Mode::All) ||
-           d.opcode == Opcode::Mbarrier || d.opcode == Opcode::Bulk || d.opcode == Opcode::Wgmma;
+           d.opcode == Opcode::Mbarrier || d.opcode == Opcode::Bulk || d.opcode == Opcode::Wgmma ||
+           d.opcode == Opcode::ClusterBarrier;
   });
 }
 
 bool hasGlobalAtomics(const Kernel &kernel) {
   return llvm::any_of(kernel.code, [](const Decoded &d) {
-    return (d.opcode == Opcode::Atom || d.opcode == Opcode::Red) && d.space != Space::Shared;
+    return (d.opcode == Opcode::Atom || d.opcode == Opcode::Red) && !isShared(d.space);
   });
 }
 

@@ -22,6 +22,10 @@ struct WarpContext {
   uint32_t live = 0; ///< lanes that exist and have not exited; translated code clears bits
   uint32_t warp = 0; ///< %warpid
   uint32_t block[3] = {}, gridSize[3] = {}, blockSize[3] = {};
+  /// %clusterid, %nclusterid, %cluster_ctaid, %cluster_nctaid
+  uint32_t cluster[3] = {}, gridClusters[3] = {}, blockOfCluster[3] = {}, clusterSize[3] = {};
+  uint32_t rank = 0, clusterBlocks = 1;  ///< %cluster_ctarank, %cluster_nctarank
+  uint32_t explicitCluster = 0;          ///< %is_explicit_cluster: 0 or 1
   uint32_t numWarps = 0;                 ///< %nwarpid
   uint32_t dynamicShared = 0;            ///< %dynamic_smem_size
   uint32_t totalShared = 0;              ///< %total_smem_size

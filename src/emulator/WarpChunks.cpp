@@ -162,8 +162,15 @@ void WarpCode::prologue() {
     remember(Special(unsigned(Special::NtidX) + i), scalar(offsetof(WarpContext, blockSize) + 4 * i));
     remember(Special(unsigned(Special::CtaX) + i), scalar(offsetof(WarpContext, block) + 4 * i));
     remember(Special(unsigned(Special::NctaX) + i), scalar(offsetof(WarpContext, gridSize) + 4 * i));
+    remember(Special(unsigned(Special::ClusterX) + i), scalar(offsetof(WarpContext, cluster) + 4 * i));
+    remember(Special(unsigned(Special::NclusterX) + i), scalar(offsetof(WarpContext, gridClusters) + 4 * i));
+    remember(Special(unsigned(Special::ClusterCtaX) + i), scalar(offsetof(WarpContext, blockOfCluster) + 4 * i));
+    remember(Special(unsigned(Special::ClusterNctaX) + i), scalar(offsetof(WarpContext, clusterSize) + 4 * i));
   }
   remember(Special::Warp, scalar(offsetof(WarpContext, warp)));
+  remember(Special::ClusterRank, scalar(offsetof(WarpContext, rank)));
+  remember(Special::ClusterBlocks, scalar(offsetof(WarpContext, clusterBlocks)));
+  remember(Special::ExplicitCluster, scalar(offsetof(WarpContext, explicitCluster)));
   remember(Special::NumWarps, scalar(offsetof(WarpContext, numWarps)));
   remember(Special::DynamicSharedSize, scalar(offsetof(WarpContext, dynamicShared)));
   Value *totalShared = scalar(offsetof(WarpContext, totalShared));

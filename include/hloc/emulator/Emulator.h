@@ -106,9 +106,11 @@ using LaunchArgument = std::variant<BufferArgument, ScalarArgument, BytesArgumen
 
 struct LaunchRequest {
   std::string kernel;
-  Dim3 grid, block;
+  Dim3 grid, block; ///< the grid in blocks, of kernels with .blocksareclusters in clusters
   uint32_t dynamicSharedBytes = 0;
   std::vector<LaunchArgument> arguments; ///< one per kernel parameter
+  /// Blocks of each cluster along each dimension; unset: as the kernel's .reqnctapercluster, or none.
+  std::optional<Dim3> cluster = {};
 };
 
 enum class FindingKind : uint8_t {
@@ -120,6 +122,7 @@ enum class FindingKind : uint8_t {
   OpenCopy,       ///< a thread ends without having waited for its cp.async
   BrokenMbarrier, ///< used before it is initialized, overwritten, arrivals or bytes that it does not expect
   GlobalRace,
+  AbsentBlock,     ///< shared memory of a block of the cluster that has not begun yet or has ended
   NonCoherentRead, ///< ld.global.nc of memory that the same kernel writes, in whatever order
   DivergentBarrier,
   Deadlock,   ///< some warps wait at a barrier that others never reach
@@ -129,7 +132,7 @@ enum class FindingKind : uint8_t {
   OpenMultiply,       ///< a warp ends without having waited for its wgmmas
   RegisterRace,       ///< registers of a wgmma in flight are touched, or written before one without a fence
   BadDescriptor,      ///< of an operand of a wgmma
-  BadTensorMap, ///< a copy by what is no tensor map, or by one that it may not see yet
+  BadTensorMap,       ///< a copy by what is no tensor map, or by one that it may not see yet
   UnwrittenOutput,
   Trap,
   TimeLimit

@@ -10,13 +10,15 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-const std::string shared = ".shared .align 128 .b8 s[512];\n.shared .align 8 .b64 full[2];\n.shared .align 8 .b64 empty[2];\n";
+const std::string shared =
+    ".shared .align 128 .b8 s[512];\n.shared .align 8 .b64 full[2];\n.shared .align 8 .b64 empty[2];\n";
 /// %d12: the thread's word of p2; %r20: that in s; %r21: s; %p1: this is thread 0.
 const std::string addresses = "add.s64 %d12, %d3, %d0;\nmov.u32 %r21, s;\nshl.b32 %r22, %r1, 2;\n"
                               "add.s32 %r20, %r21, %r22;\nsetp.eq.u32 %p1, %r1, 0;\n";
 const std::string init = "@%p1 mbarrier.init.shared.b64 [full], 1;\nbar.sync 0;\n";
 const std::string expectBytes = "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;\n";
-const std::string load = "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%d2], 256, [full];\n";
+const std::string load =
+    "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%d2], 256, [full];\n";
 const std::string wait = "W: mbarrier.try_wait.parity.shared.b64 %p2, [full], 0;\n@!%p2 bra W;\n";
 const std::string readOwn = "ld.shared.u32 %r7, [%r20];\nst.global.u32 [%d12], %r7;\n";
 /// Its first word to p2 by a bulk store.
@@ -103,7 +105,8 @@ const std::string leave = "mbarrier.arrive.shared.b64 _, [%r17];\n";
 
 TEST_CASE("asynchronous machine: a bulk copy that all threads wait for") {
   expectValues("load", init + expectBytes + load + wait + readOwn, counting);
-  expectValues("bytes are expected after the copy has been issued", init + load + expectBytes + wait + readOwn, counting);
+  expectValues("bytes are expected after the copy has been issued", init + load + expectBytes + wait + readOwn,
+               counting);
   expectValues("a state instead of a parity",
                init + "@!%p1 bra OTHERS;\nmbarrier.arrive.expect_tx.shared.b64 %d20, [full], 256;\n" + load +
                    "T: mbarrier.test_wait.shared.b64 %p2, [full], %d20;\n@!%p2 bra T;\nOTHERS: bar.sync 0;\n" + readOwn,
@@ -129,12 +132,16 @@ TEST_CASE("asynchronous machine: what a bulk copy that nobody waits for does is 
                 "where there is an mbarrier");
   expectFinding("arrives twice of once", init + "@%p1 mbarrier.arrive.shared.b64 _, [full], 2;\n",
                 FindingKind::BrokenMbarrier, "1 of 1 arrivals are missing");
-  expectFinding("misaligned", init + expectBytes +
-                "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%d2+8], 240, [full];\n",
-                FindingKind::Misaligned, "multiples of 16");
-  expectFinding("beyond the buffer", init + expectBytes +
-                "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%d2+16], 256, [full];\n",
-                FindingKind::OutOfBounds, "`counting`, which has 256");
+  expectFinding(
+      "misaligned",
+      init + expectBytes +
+          "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%d2+8], 240, [full];\n",
+      FindingKind::Misaligned, "multiples of 16");
+  expectFinding(
+      "beyond the buffer",
+      init + expectBytes +
+          "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%d2+16], 256, [full];\n",
+      FindingKind::OutOfBounds, "`counting`, which has 256");
 }
 
 TEST_CASE("asynchronous machine: too few bytes are expected") {
@@ -146,8 +153,9 @@ TEST_CASE("asynchronous machine: bulk stores") {
   const auto own = [](uint32_t i) { return i; };
   expectValues("store", fill + fence + "bar.sync 0;\n" + store + commit + waitRead, own);
   expectValues("the fence of the thread that stores", fill + "bar.sync 0;\n" + fence + store + commit + waitRead, own);
-  expectValues("its place is used again", fill + fence + "bar.sync 0;\n" + store + commit + waitRead + "bar.sync 0;\n" +
-               "st.shared.u32 [%r20], 7;\n", own);
+  expectValues(
+      "its place is used again",
+      fill + fence + "bar.sync 0;\n" + store + commit + waitRead + "bar.sync 0;\n" + "st.shared.u32 [%r20], 7;\n", own);
   expectFinding("no fence", fill + "bar.sync 0;\n" + store + commit + waitRead, FindingKind::SharedRace,
                 "no fence.proxy.async between");
   expectFinding("no barrier", fill + fence + store + commit + waitRead, FindingKind::SharedRace, "no order between");
@@ -156,10 +164,13 @@ TEST_CASE("asynchronous machine: bulk stores") {
   expectFinding("its place is used too early",
                 fill + fence + "bar.sync 0;\n" + store + commit + "bar.sync 0;\nst.shared.u32 [%r20], 7;\n" + waitRead,
                 FindingKind::SharedRace, "");
-  expectFinding("a wait for the reads alone", fill + fence + "bar.sync 0;\n" + store + commit + waitRead +
-                "@%p1 ld.global.u32 %r9, [%d3];\n", FindingKind::GlobalRace, "");
-  expectValues("a wait for all", fill + fence + "bar.sync 0;\n" + store + commit +
-               "cp.async.bulk.wait_group 0;\n@%p1 ld.global.u32 %r9, [%d3];\n", own);
+  expectFinding("a wait for the reads alone",
+                fill + fence + "bar.sync 0;\n" + store + commit + waitRead + "@%p1 ld.global.u32 %r9, [%d3];\n",
+                FindingKind::GlobalRace, "");
+  expectValues("a wait for all",
+               fill + fence + "bar.sync 0;\n" + store + commit +
+                   "cp.async.bulk.wait_group 0;\n@%p1 ld.global.u32 %r9, [%d3];\n",
+               own);
 }
 
 TEST_CASE("asynchronous machine: a ring of two places") {

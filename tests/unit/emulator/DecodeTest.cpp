@@ -51,7 +51,7 @@ TEST_CASE("decode: forms and their fields") {
   CHECK(one("mov.b64 {%h1, %h2, %h3, _}, %d1;").operands[0].elements.size() == 4);
   CHECK(one("prefetch.global.L2 [%d1];").opcode == Opcode::Nop);
   CHECK(one("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d1, %d2}, {%d1}, {%d2}, {%d1, %d2};").shape[2] == 4);
-  CHECK(one("mov.u32 %r1, %clusterid.x;").operands[1].special == Special::CtaX);
+  CHECK(one("mov.u32 %r1, %clusterid.x;").operands[1].special == Special::ClusterX);
   CHECK(one("setp.lt.and.f16x2 %p1|%p2, %r1, %r2, !%p3;").operands[3].negated);
   CHECK(one(".loc 1 7 3\nmov.u32 %r1, 0;").locLine == 7);
 }
@@ -77,7 +77,7 @@ TEST_CASE("decode: modifiers that a form does not have are refused") {
                            "vote.sync.ballot.pred %p1, %p2, -1;",
                            "redux.sync.and.s32 %r1, %r2, -1;",
                            "cp.async.cg.shared.global [s], [%d1], 8;",
-                           "cp.async.bulk.commit_group;",
+                           "cp.async.bulk.wait_all;",
                            "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 "
                            "{%r1, %r2, %r3, %r4}, {%r1, %r2, %r3, %r4}, {%r1, %r2}, {%r1, %r2, %r3, %r4};",
                            "ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r1, %r2, %r3}, [s];",

@@ -17,6 +17,7 @@ struct Harness {
   EmulatorOptions options;
   Dim3 grid{1, 1, 1}, block{32, 1, 1};
   uint32_t dynamicShared = 0;
+  std::optional<Dim3> cluster;
   std::unique_ptr<Emulator> emulator;
   DiagnosticEngine diagnostics;
   std::vector<LaunchArgument> arguments;
@@ -57,7 +58,7 @@ struct Harness {
   }
 
   Harness &launch() {
-    succeeded = llvm::succeeded(emulator->launch({"k", grid, block, dynamicShared, arguments}, diagnostics));
+    succeeded = llvm::succeeded(emulator->launch({"k", grid, block, dynamicShared, arguments, cluster}, diagnostics));
     return *this;
   }
 
