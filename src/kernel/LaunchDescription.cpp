@@ -130,6 +130,8 @@ private:
       fail("`kernel` must be a name");
     k.grid = extent(o, "grid");
     k.block = extent(o, "block");
+    if (o.get("cluster"))
+      k.cluster = extent(o, "cluster");
     k.dynamicSharedBytes = uint32_t(number(o, "dynamic_shared_bytes", 0, maxCount));
     LaunchStep made{uint32_t(result.kernels.size()), {}};
     eachObject(o, "arguments", [&](const json::Object &argument) {

@@ -97,7 +97,7 @@ bool EmulatorDevice::fill(const FillStep &fill, std::string &error) {
 
 bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
   const DeviceKernel &kernel = launch.kernel;
-  LaunchRequest request{kernel.name, kernel.grid, kernel.block, kernel.dynamicSharedBytes, {}};
+  LaunchRequest request{kernel.name, kernel.grid, kernel.block, kernel.dynamicSharedBytes, {}, kernel.cluster};
   for (size_t i = 0; i < launch.step.arguments.size(); ++i) {
     const auto &argument = launch.step.arguments[i];
     if (const auto *slice = std::get_if<BufferSlice>(&argument)) {

@@ -32,6 +32,7 @@ enum FunctionAttribute : int {
   MaxThreadsPerBlock = 0,
   SharedSizeBytes = 1,
   MaxDynamicSharedSizeBytes = 8,
+  NonPortableClusterSizeAllowed = 14,
 };
 enum JitOption : int {
   InfoLogBuffer = 3,
@@ -39,5 +40,20 @@ enum JitOption : int {
   ErrorLogBuffer = 5,
   ErrorLogBufferSizeBytes = 6,
 };
+
+enum LaunchAttributeId : int { ClusterDimension = 4 };
+struct LaunchAttribute {
+  LaunchAttributeId id;
+  alignas(8) unsigned cluster[3]; ///< of a union of 64 bytes
+  char rest[52];
+};
+static_assert(sizeof(LaunchAttribute) == 72 && offsetof(LaunchAttribute, cluster) == 8);
+struct LaunchConfiguration {
+  unsigned grid[3], block[3], sharedBytes;
+  Stream stream;
+  LaunchAttribute *attributes;
+  unsigned numAttributes;
+};
+static_assert(sizeof(LaunchConfiguration) == 56 && offsetof(LaunchConfiguration, attributes) == 40);
 
 } // namespace hloc::cuda

@@ -54,6 +54,7 @@ struct CudaDevice::Impl {
   bool prepareFunction(Function function, const DeviceKernel &launched, std::string &error);
   /// The function, prepared: once for each kernel of a program, for launches to cost the host as little as they can.
   bool functionOf(const DeviceKernel &kernel, Function &function, std::string &error);
+  bool launchClusters(const DeviceKernel &kernel, Function function, void **parameters, std::string &error);
   struct Prepared {
     Function function;
     uint64_t threads;
@@ -299,6 +300,25 @@ bool CudaDevice::Impl::functionOf(const DeviceKernel &kernel, Function &function
   return true;
 }
 
+bool CudaDevice::Impl::launchClusters(const DeviceKernel &kernel, Function function, void **parameters,
+                                      std::string &error) {
+  if (!driver->cuLaunchKernelEx) {
+    error = "the CUDA driver `" + driver->name() + "` is too old for clusters: it lacks cuLaunchKernelEx";
+    return false;
+  }
+  constexpr uint64_t portable = 8; // what every device with clusters has
+  if (kernel.cluster->count() > portable &&
+      !check(driver->cuFuncSetAttribute(function, NonPortableClusterSizeAllowed, 1),
+             "asking for large clusters for kernel `" + kernel.name + "` (cuFuncSetAttribute)", error))
+    return false;
+  const Dim3 &grid = kernel.grid, &block = kernel.block, &cluster = *kernel.cluster;
+  LaunchAttribute attribute{ClusterDimension, {cluster.x, cluster.y, cluster.z}, {}};
+  const LaunchConfiguration configuration{
+      {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, kernel.dynamicSharedBytes, stream, &attribute, 1};
+  return check(driver->cuLaunchKernelEx(&configuration, function, parameters, nullptr),
+               "launching kernel `" + kernel.name + "` (cuLaunchKernelEx)", error);
+}
+
 bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
   const DeviceKernel &kernel = launch.kernel;
   const auto &arguments = launch.step.arguments;
@@ -322,6 +342,8 @@ bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
   }
   const Dim3 &grid = kernel.grid, &block = kernel.block;
   impl->lastKernel = kernel.name;
+  if (kernel.cluster)
+    return impl->launchClusters(kernel, function, parameters.data(), error);
   return impl->check(impl->driver->cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                                   kernel.dynamicSharedBytes, impl->stream, parameters.data(), nullptr),
                      "launching kernel `" + kernel.name + "` (cuLaunchKernel)", error);

@@ -26,6 +26,7 @@ bool Driver::findFunctions(std::string &error) {
   symbol = library.function<int parameters>(#symbol);                                                                  \
   if (!symbol)                                                                                                         \
     missing += (missing.empty() ? "" : ", ") + std::string(#symbol);
+#define HLOC_CUDA_NEWER_FUNCTION(symbol, parameters) symbol = library.function<int parameters>(#symbol);
 #include "CudaFunctions.def"
   if (missing.empty())
     return true;

@@ -248,4 +248,23 @@ EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsign
   record(text);
   return 0;
 }
+struct Configuration {
+  unsigned sizes[7];
+  void *stream;
+  const struct {
+    int id;
+    unsigned cluster[17];
+  } * attributes;
+  unsigned numAttributes;
+};
+EXPORT int cuLaunchKernelEx(const struct Configuration *c, void *function, void **parameters, void **extra) {
+  CALL(cuLaunchKernelEx);
+  const unsigned *cluster = c->attributes->cluster + 1;
+  char text[200];
+  snprintf(text, sizeof text, "launch of %u attributes, %d is %u %u %u", c->numAttributes, c->attributes->id, cluster[0],
+           cluster[1], cluster[2]);
+  record(text);
+  return cuLaunchKernel(function, c->sizes[0], c->sizes[1], c->sizes[2], c->sizes[3], c->sizes[4], c->sizes[5],
+                        c->sizes[6], c->stream, parameters, extra);
+}
 #endif

@@ -41,8 +41,9 @@ struct DeviceKernel {
   std::string name; ///< PTX entry
   Dim3 grid, block; ///< an empty grid: launches do nothing
   uint32_t dynamicSharedBytes = 0;
-  std::vector<bool> written;                ///< by argument: false where it is only read, and for values
-  uint64_t bytesRead = 0, bytesWritten = 0; ///< least global traffic of a launch, for bandwidth figures; 0: unknown
+  std::vector<bool> written;                  ///< by argument: false where it is only read, and for values
+  uint64_t bytesRead = 0, bytesWritten = 0;   ///< least global traffic of a launch, for bandwidth figures; 0: unknown
+  std::optional<Dim3> cluster = std::nullopt; ///< blocks of each; nothing: what the kernel itself says
 };
 
 struct DeviceProgram {

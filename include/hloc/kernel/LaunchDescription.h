@@ -27,7 +27,8 @@ struct LaunchBuffer {
 /// A kernel as one step launches it: other compilers launch one with different grids.
 struct LaunchKernel {
   std::string name;
-  Dim3 grid, block; ///< all at least 1
+  Dim3 grid, block;                           ///< all at least 1
+  std::optional<Dim3> cluster = std::nullopt; ///< blocks of each, at least 1; nothing: what the kernel itself says
   uint32_t dynamicSharedBytes = 0;
   uint32_t inputs = 0; ///< the first so many arguments are read only
 };

@@ -40,6 +40,18 @@ TEST_CASE("launch description: all parts") {
   CHECK(d->results[0].index == std::vector<int64_t>{1});
 }
 
+TEST_CASE("launch description: clusters") {
+  CHECK(!parse(good)->kernels[0].cluster);
+  std::string text = good;
+  const std::string grid = "\"grid\": [2, 1, 1]";
+  text.replace(text.find(grid), grid.size(), grid + ", \"cluster\": [2, 1, 1]");
+  auto d = parse(text);
+  REQUIRE(d);
+  CHECK(d->kernels[0].cluster == Dim3{2, 1, 1});
+  text.replace(text.find("er\": [2"), 8, "er\": [0");
+  CHECK(!parse(text));
+}
+
 TEST_CASE("launch description: bad ones are refused") {
   const std::pair<const char *, const char *> changes[] = {{"\"bytes\": 64", "\"bytes\": 60"},
                                                            {"\"id\": 9", "\"id\": 7"},

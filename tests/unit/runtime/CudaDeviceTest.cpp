@@ -208,6 +208,23 @@ TEST_CASE("memory that cannot be freed is named") {
   CHECK_THAT(error, Contains("(cuMemFree)") && Contains("CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
+TEST_CASE("launches may have clusters") {
+  std::string error;
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  REQUIRE(device->load(".version 8.0", error));
+  REQUIRE(device->allocate(bufferOf(16), error));
+  forgetCalls();
+  Launch launch = launchOf("k");
+  launch.kernel.cluster = Dim3{3, 2, 1};
+  REQUIRE(device->launch(launch, error));
+  CHECK_THAT(calls(), Contains("launch of 1 attributes, 4 is 3 2 1\n") && Contains("launch <<<3 2 1, 64 1 2, 0>>>"));
+  CHECK_THAT(calls(), !Contains("cuFuncSetAttribute"));
+  launch.kernel.grid = launch.kernel.cluster.emplace(Dim3{9, 1, 1});
+  REQUIRE(device->launch(launch, error));
+  CHECK_THAT(calls(), Contains("cuFuncSetAttribute") && Contains("4 is 9 1 1"));
+}
+
 TEST_CASE("failures after a launch name the kernel") {
   std::string error;
   std::unique_ptr<CudaDevice> device = openFake(error);
