@@ -228,6 +228,8 @@ void enter(const CollectiveCall &call) {
 
 void issue(const CollectiveCall &call) {
   enter(call);
+  checkRegisters(call.warp, call.at);
+  call.warp.multiplies.registers.inFlight.push_back(&call.at);
   const Decoded &at = call.at;
   const bool listed = isListed(call);
   countMultiply(call.warp, at, !listed);
@@ -258,6 +260,7 @@ void wait(const CollectiveCall &call, uint64_t left) {
                  fmt::format("waits for {} wgmmas, of which warp {} never issues all", until, missing()->warp)},
                 [&] { return missing() == first + warpsOfGroup; });
   }
+  completeMultiplies(own.registers, until - own.complete);
   own.complete = until;
 }
 
@@ -284,6 +287,7 @@ void runWarpgroup(const CollectiveCall &call) {
   case Mode::WaitGroup:
     return wait(call, call.source(0).value);
   default: // the fence
+    ++own.registers.fences;
     return;
   }
 }

@@ -97,9 +97,9 @@ std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool co
   return region;
 }
 
-const MachineFunctions machineFunctions = {machineLoad,    machineStore,    machineAtomic,
-                                           machineBarrier, machineWarpSync, machineCollective,
-                                           machineBranch,  machineTick,     machineTrap};
+const MachineFunctions machineFunctions = {machineLoad,     machineStore,      machineAtomic, machineBarrier,
+                                           machineWarpSync, machineCollective, machineTouch,  machineBranch,
+                                           machineTick,     machineTrap};
 
 /// log2 of the narrowest access of the kernel to the space, at most 16 bytes.
 unsigned granuleShift(const Kernel &kernel, Space space) {

@@ -33,6 +33,8 @@ public:
   uint32_t end(uint32_t block) const { return starts[block + 1]; }
   /// Block of an instruction; numBlocks() for the end of the code.
   uint32_t blockOf(uint32_t instruction) const { return blockAt[instruction]; }
+  /// Blocks that may come next; numBlocks() for the end of the code.
+  llvm::SmallVector<uint32_t, 2> successors(const Kernel &kernel, uint32_t block) const;
   /// Whether some branch after or in the block jumps to it.
   bool isLoopHeader(uint32_t block) const { return headers[block]; }
 
@@ -54,7 +56,6 @@ private:
   void findLive(const Kernel &kernel);
   void findWaiting(const Kernel &kernel);
   void findSeen(const Kernel &kernel);
-  llvm::SmallVector<uint32_t, 2> successors(const Kernel &kernel, uint32_t block) const;
 
   std::vector<uint32_t> starts, blockAt;
   llvm::BitVector headers, seen, crossing;

@@ -240,7 +240,7 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
     warp.live = warp.existing;
     warp.budget = launch.together ? budgetOfPolling : budgetOfTick;
     warp.copies.clear();
-    warp.multiplies = {};
+    warp.multiplies = WarpMultiplies();
     warp.state = WarpState::Ready;
   }
   ++counters.blocks;

@@ -203,10 +203,13 @@ struct Core {
 
   /// A phase of the mbarrier at this offset is over.
   void wake(uint64_t mbarrier);
+  /// RegisterHazards.h, remembered.
+  bool conflicts(const Decoded &earlier, const Decoded &later);
   /// Lets the warps that wait at the barrier go, and empties it.
   void completeBarrier(uint32_t id);
 
 private:
+  llvm::DenseMap<std::pair<const Decoded *, const Decoded *>, bool> knownConflicts;
   void placeWarps();
   void nextEpoch();
   void nextSerial();
@@ -391,6 +394,7 @@ void checkMembers(Warp &warp, const Decoded &at, uint32_t mask, const uint32_t *
 void machineWarpSync(WarpContext *context, const Decoded *at, uint32_t mask, const uint32_t *members);
 void machineCollective(WarpContext *context, const Decoded *at, uint32_t mask, const void *const *operands,
                        void *const *results);
+void machineTouch(WarpContext *context, const Decoded *at, uint32_t mask);
 void machineBranch(WarpContext *context, const Decoded *at, uint32_t active, uint32_t taken);
 Tick machineTick(WarpContext *context, const Decoded *at);
 void machineTrap(WarpContext *context, const Decoded *at, uint32_t mask);
@@ -401,6 +405,8 @@ void landCopies(Warp &warp);
 void abandonCopies(Warp &warp);
 /// The warp has ended: wgmmas that it did not wait for are findings.
 void abandonMultiplies(Warp &warp);
+/// Whether the registers of a wgmma are its own when it is issued.
+void checkRegisters(Warp &warp, const Decoded &at);
 /// Suspends the warp until `isOver` says so; whoever may have brought that about calls release().
 void holdUntil(Warp &warp, Hold hold, llvm::function_ref<bool()> isOver);
 /// Warps of the block that are held look again.

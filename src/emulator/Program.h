@@ -230,6 +230,7 @@ struct Decoded {
   bool byParity = false;     ///< waits for the phase of a parity, not for that of a state
   bool transposedB = false;  ///< wgmma: b lies along n; `transposed`: a along m
   bool negated = false;      ///< wgmma: products are subtracted
+  bool watched = false;      ///< calls MachineFunctions::touch, or is a wgmma to look at: see RegisterHazards.h
   bool ignoreSource = false; ///< cp.async: its last operand is a predicate, and where it is true zeros are copied
   bool strong = false;       ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
   bool acquires = false, releases = false; ///< .acquire, .release, .acq_rel, fences

@@ -1,6 +1,7 @@
 // Syntax tree -> Program: the variables of the module, then each kernel (ResolveKernel.cpp). Each opcode part is
 // consumed by the rule that gives it a meaning (ResolveForm.h); whatever is left over makes the instruction
 // unsupported.
+#include "RegisterHazards.h"
 #include "ResolveKernel.h"
 
 #include "hloc/support/Diagnostics.h"
@@ -102,6 +103,7 @@ std::unique_ptr<Program> resolve(const ptx::Module &module, DiagnosticEngine &di
     if (f.isEntry && f.hasBody)
       if (auto kernel = KernelResolver(f, scope, diagnostics).run()) {
         cooperative |= kernel->cooperative;
+        markRegisterHazards(*kernel);
         program->kernels[f.name] = std::move(*kernel);
       }
   if (cooperative) {

@@ -59,6 +59,8 @@ struct MachineFunctions {
   /// in a row; predicates: an array of 32 uint32_t 0 or 1), `results[i]` the i-th destination likewise.
   void (*collective)(WarpContext *, const Decoded *at, uint32_t mask, const void *const *operands,
                      void *const *results);
+  /// Before an instruction that is `watched`.
+  void (*touch)(WarpContext *, const Decoded *at, uint32_t mask);
   /// Warp-level branch statistics; only called when counting.
   void (*branch)(WarpContext *, const Decoded *at, uint32_t active, uint32_t taken);
   /// Refills the budget or ends the launch.

@@ -35,6 +35,8 @@ void WarpCode::buildBlock(uint32_t block) {
     if (isPartial(d))
       currentGuard = toLanes(active);
     countInstruction(d, active);
+    if (d.watched && d.opcode != Opcode::Wgmma)
+      call((const void *)machine.touch, ir.getVoidTy(), {warp, pointerTo(d), active});
     switch (d.opcode) {
     case Opcode::Bra:
       return branch(d, block);

@@ -5,7 +5,7 @@
 //   warp 0   wgmma   wgmma   commit   wait 0: its registers are there, and, since warps 1 to 3 have issued both, too,
 //   warp 1   wgmma   wgmma   commit            nobody reads their operands any more
 
-#include "Program.h"
+#include "RegisterHazards.h"
 
 #include <array>
 #include <cstdint>
@@ -21,6 +21,7 @@ struct WarpMultiplies {
   uint64_t committed = 0;      ///< of them, those in groups
   uint64_t complete = 0;       ///< of them, those that were waited for
   std::deque<uint64_t> groups; ///< in flight: `issued` when each was committed
+  RegisterUse registers;
   const Decoded *last = nullptr;
 };
 
