@@ -174,6 +174,7 @@ void Cluster::endWarp(Warp &warp) {
   if (!warp.copies.pending.empty())
     abandonCopies(warp);
   abandonMultiplies(warp);
+  checkSettings(warp);
   const bool last = llvm::all_of(block.warps, [](const Warp &w) { return w.state == WarpState::Done; });
   if (last && launch.asynchronous && !launch.stop)
     abandonTransfers(block);

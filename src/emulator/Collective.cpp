@@ -225,6 +225,9 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
   case Opcode::Wgmma:
     call.requireWholeWarp();
     return runWarpgroup(call);
+  case Opcode::Setmaxnreg:
+    call.requireWholeWarp();
+    return runRegisterCount(call);
   case Opcode::Cp:
     return isTensorCopy(at) ? runTensorCopy(call) : runAsyncCopy(call);
   case Opcode::Tensormap:

@@ -50,6 +50,7 @@ void runLoadMatrix(const CollectiveCall &call);
 void runStoreMatrix(const CollectiveCall &call);
 void runMultiply(const CollectiveCall &call);
 void runWarpgroup(const CollectiveCall &call);
+void runRegisterCount(const CollectiveCall &call);
 void runAsyncCopy(const CollectiveCall &call);
 void runMbarrier(const CollectiveCall &call);
 void runBulk(const CollectiveCall &call);

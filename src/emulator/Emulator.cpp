@@ -57,6 +57,8 @@ llvm::StringRef findingName(FindingKind kind) {
     return "open-wgmma";
   case FindingKind::RegisterRace:
     return "register-race";
+  case FindingKind::RegisterLimit:
+    return "register-limit";
   case FindingKind::BadDescriptor:
     return "bad-descriptor";
   case FindingKind::UnwrittenOutput:
@@ -637,6 +639,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &asked, DiagnosticEngin
   launch.cluster = request.cluster.value_or(Dim3());
   const bool meet = launch.cluster.count() > 1; // blocks, in memory that only their own could touch
   launch.fibers = meet || needsFibers(kernel) || kernel.registers + kernel.code.size() > manyRegisters;
+  launch.registersPerThread = registersPerThread(kernel);
   launch.polling = findPollingLoops(kernel);
   const Schedule &schedule = impl->options.schedule;
   launch.preempts = schedule.order == Schedule::Order::Shuffled && hasStrongAccesses(kernel);

@@ -270,6 +270,7 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Rsqrt:
   case Opcode::Sad:
   case Opcode::Set:
+  case Opcode::Setmaxnreg:
   case Opcode::Shfl:
   case Opcode::Sin:
   case Opcode::Slct:

@@ -215,6 +215,7 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
     mbarriers.clear();
     async.clear();
   }
+  freeRegisters = 0;
   warpgroups.assign((warps.size() + warpsOfGroup - 1) / warpsOfGroup, {});
   if (launch.causal) {
     causality.begin(linear, unsigned(warps.size()), ofCluster);
@@ -241,6 +242,8 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
     warp.budget = launch.together ? budgetOfPolling : budgetOfTick;
     warp.copies.clear();
     warp.multiplies = WarpMultiplies();
+    warp.registers = launch.registersPerThread;
+    warp.numSettings = 0;
     warp.state = WarpState::Ready;
   }
   ++counters.blocks;
@@ -328,12 +331,12 @@ bool Core::releaseBarriers() {
 void Core::reportDeadlocks() {
   const uint32_t live = waitingThreads();
   for (Warp &warp : warps)
-    if (warp.state == WarpState::Held || warp.state == WarpState::Blocked) {
-      const bool held = warp.state == WarpState::Held;
-      reportFinding(warp, held ? *warp.hold.at : *warp.waitsAt, unsigned(llvm::countr_zero(warp.live)) % warpLanes,
-                    held ? warp.hold.kind : FindingKind::Deadlock,
-                    [&] { return held ? warp.hold.what : "waits for ever " + describeWait(*this, warp.waitsFor); });
+    if (warp.state == WarpState::Blocked) {
+      reportFinding(warp, *warp.waitsAt, unsigned(llvm::countr_zero(warp.live)) % warpLanes, FindingKind::Deadlock,
+                    [&] { return "waits for ever " + describeWait(*this, warp.waitsFor); });
       launch.stop = true;
+    } else if (warp.state == WarpState::Held) {
+      reportHold(warp);
     } else if (warp.state == WarpState::Waiting && warp.barrier < numBarriers) {
       const BarrierState &state = barriers[warp.barrier];
       reportFinding(warp, *warp.barrierAt, llvm::countr_zero(warp.barrierMask), FindingKind::Deadlock, [&] {
@@ -404,6 +407,8 @@ void holdUntil(Warp &warp, Hold hold, llvm::function_ref<bool()> isOver) {
     warp.fiber->suspend();
   } while (!isOver());
 }
+
+void reportHold(Warp &warp) { reportFinding(warp, *warp.hold.at, 0, warp.hold.kind, warp.hold.what); }
 
 void release(Core &core) {
   for (Warp &warp : core.warps)

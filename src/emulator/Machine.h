@@ -119,6 +119,8 @@ struct Warp : WarpContext {
   uint64_t waitsFor = 0; ///< while blocked: offset of the mbarrier, and
   const Decoded *waitsAt = nullptr;
   Hold hold;
+  uint32_t registers = 0;   ///< of each of its threads, if setmaxnreg has an effect
+  uint64_t numSettings = 0; ///< setmaxnreg executed
   WarpMultiplies multiplies;
 };
 
@@ -179,6 +181,7 @@ struct Core {
   std::vector<uint32_t> order; ///< of the warps
   std::array<BarrierState, numBarriers> barriers;
   std::vector<Warpgroup> warpgroups; ///< by warp / 4
+  uint64_t freeRegisters = 0;        ///< that setmaxnreg.dec gave back
   bool ended = false;                ///< all its warps have
   std::vector<uint8_t> shared, local;
   BlockCausality causality; ///< in causal launches, with the next three
@@ -232,6 +235,7 @@ struct Launch {
   unsigned globalShift = 0, sharedShift = 0; ///< log2 of the granules
   uint64_t sharedBytes = 0;
   uint64_t localStride = 0;               ///< between the local memories of neighbouring threads
+  uint32_t registersPerThread = 0;        ///< at its begin; 0: setmaxnreg has no effect
   uint64_t fiberBytes = 0;                ///< stack of a warp that runs on its own one
   bool fibers = false;                    ///< warps run on stacks of their own
   bool together = false;                  ///< blocks run side by side on one host thread
@@ -407,8 +411,14 @@ void abandonCopies(Warp &warp);
 void abandonMultiplies(Warp &warp);
 /// Whether the registers of a wgmma are its own when it is issued.
 void checkRegisters(Warp &warp, const Decoded &at);
+/// Registers of each thread when a kernel with setmaxnreg begins; 0 where ptxas could not know, and ignores it.
+uint32_t registersPerThread(const Kernel &kernel);
+/// The warp has ended: whether it has executed the setmaxnreg that others of its warpgroup have.
+void checkSettings(Warp &warp);
 /// Suspends the warp until `isOver` says so; whoever may have brought that about calls release().
 void holdUntil(Warp &warp, Hold hold, llvm::function_ref<bool()> isOver);
+/// That it never ends.
+void reportHold(Warp &warp);
 /// Warps of the block that are held look again.
 void release(Core &core);
 /// A copy in flight of the block to some of the bytes, but for those of the same bytes to the same place.

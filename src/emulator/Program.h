@@ -198,6 +198,7 @@ enum class Mode : uint8_t {
 ///   mma            `type` of d, `from` of a, `typeB`, `typeC`; shape {m, n, k}; bit operations in `mode`
 ///   wgmma          mode Multiply (mma_async): types and shape as of mma; a operand that is no list is a descriptor;
 ///                  {d, a, b, scale-d, d before}; None: the fence; Commit; WaitGroup: {groups left}
+///   setmaxnreg     mode Inc or Dec: {registers}
 ///   ldmatrix, stmatrix  `count` matrices
 ///   cp             mode None: {shared address, global address, bytes copied, bytes read}; the last may be a predicate
 ///                  (ignoreSource). WaitGroup: {groups left}
@@ -294,6 +295,7 @@ struct Kernel {
   bool blocksAreClusters = false;        ///< the grid of a launch counts clusters
   std::array<uint32_t, 3> required = {}; ///< .reqntid; zero when absent
   std::array<uint32_t, 3> maximum = {};  ///< .maxntid; zero when absent
+  uint32_t maxRegisters = 0, minBlocks = 0; ///< .maxnreg, .minnctapersm; zero when absent
   std::vector<uint64_t> paramOffsets;
   std::vector<unsigned> paramSizes;
   std::vector<std::string> forms;      ///< "add.sat.s32", ...; for messages

@@ -19,10 +19,6 @@ bool decodeHint(Form &f) {
     f.add(Kind::Immediate, b32);
     return true;
   }
-  if (name == "setmaxnreg") {
-    f.add(Kind::Immediate, b32);
-    return !f.takeAnyOf("inc dec").empty() && f.take("sync") && f.take("aligned") && f.take("u32");
-  }
   if (name == "prefetch" && f.instruction.parts.back() == "tensormap") {
     f.takeAnyOf("const param");
     f.add(Kind::Address, b64);
@@ -73,6 +69,13 @@ bool decodeMembar(Form &f) {
   return !scope.empty();
 }
 
+bool decodeRegisterCount(Form &f) {
+  const StringRef what = f.takeAnyOf("inc dec");
+  f.decoded.mode = what == "inc" ? Mode::Inc : Mode::Dec;
+  f.add(Kind::Immediate, b32);
+  return !what.empty() && f.take("sync") && f.take("aligned") && f.take("u32");
+}
+
 } // namespace
 
 bool decodeControl(Form &f) {
@@ -90,6 +93,8 @@ bool decodeControl(Form &f) {
     return decodeMembar(f);
   case Opcode::Fence:
     return decodeFence(f);
+  case Opcode::Setmaxnreg:
+    return decodeRegisterCount(f);
   case Opcode::Nop:
     return decodeHint(f);
   default:

@@ -102,6 +102,12 @@ bool isOfDriver(StringRef name) {
   return !name.getAsInteger(10, number) && number < 8;
 }
 
+/// Of setmaxnreg.
+bool isRegisterCount(uint64_t count) {
+  constexpr uint64_t least = 24, most = 256, unit = 8;
+  return count >= least && count <= most && count % unit == 0;
+}
+
 unsigned widthOf(Special special) { return special == Special::Clock64 || special == Special::GlobalTimer ? 64 : 32; }
 
 } // namespace
@@ -181,6 +187,10 @@ std::optional<Decoded> KernelResolver::decode(Frame &frame, const ptx::Instructi
     }
   if (d.opcode == Opcode::Bar || d.opcode == Opcode::Barrier)
     normalizeBarrier(d);
+  if (d.opcode == Opcode::Setmaxnreg && !isRegisterCount(d.operands[0].value)) {
+    mismatch(i, "number of registers");
+    return std::nullopt;
+  }
   if (d.opcode == Opcode::Wgmma && !normalizeWarpgroup(i, d))
     return std::nullopt;
   if (d.opcode == Opcode::Cp && d.mode == Mode::None && d.operands.size() == 3)

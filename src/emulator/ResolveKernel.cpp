@@ -93,8 +93,12 @@ void KernelResolver::directives() {
       kernel.explicitCluster = true;
     else if (name == ".blocksareclusters")
       kernel.blocksAreClusters = true;
+    else if (name == ".maxnreg")
+      good = !rest.trim().getAsInteger(10, kernel.maxRegisters);
+    else if (name == ".minnctapersm")
+      good = !rest.trim().getAsInteger(10, kernel.minBlocks);
     else
-      good = is_contained({".minnctapersm", ".maxnreg", ".maxnctapersm", ".noreturn", ".pragma"}, name);
+      good = is_contained({".maxnctapersm", ".noreturn", ".pragma"}, name);
     if (!good)
       error(entry.where, DiagnosticKind::UnsupportedFeature, "kernel directive `" + text.str() + "` is not supported");
     constexpr unsigned firstWithClusters = 90;

@@ -153,6 +153,11 @@ private:
                            active.size() * each, clusters * each, room);
       });
     });
+    for (Cluster *cluster : active)
+      for (const std::unique_ptr<Core> &block : cluster->blocks)
+        for (Warp &warp : block->warps)
+          if (warp.state == WarpState::Held)
+            reportHold(warp);
     launch.stop = true;
   }
 

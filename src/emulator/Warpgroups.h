@@ -35,6 +35,7 @@ struct Warpgroup {
   };
   uint64_t first = 0; ///< number of the first of `issued`
   std::deque<Multiply> issued;
+  std::vector<const Decoded *> settings; ///< setmaxnreg, one after the other
 };
 
 } // namespace hloc::emulator

@@ -131,6 +131,7 @@ enum class FindingKind : uint8_t {
   DivergentWarpgroup, ///< the warps of a warpgroup do not execute the same wgmma or setmaxnreg, or there are not four
   OpenMultiply,       ///< a warp ends without having waited for its wgmmas
   RegisterRace,       ///< registers of a wgmma in flight are touched, or written before one without a fence
+  RegisterLimit,      ///< setmaxnreg asks for what the warp has not, or leaves too few
   BadDescriptor,      ///< of an operand of a wgmma
   BadTensorMap,       ///< a copy by what is no tensor map, or by one that it may not see yet
   UnwrittenOutput,

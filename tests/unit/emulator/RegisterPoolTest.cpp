@@ -1,0 +1,89 @@
+// setmaxnreg: registers that some warps give back, others take and wait for.
+#include "Harness.h"
+
+using namespace hloc;
+using namespace hloc::emulator;
+using namespace hloc::emulator::testing;
+
+namespace {
+
+/// Runs a kernel of two warpgroups; %p1: the thread is of the first.
+std::unique_ptr<Harness> run(const std::string &body, const std::string &directives) {
+  auto h = std::make_unique<Harness>();
+  h->block = {256, 1, 1};
+  std::string text = Harness::kernel("setp.lt.u32 %p1, %r1, 128;\nshr.u32 %r20, %r1, 5;\nsetp.eq.u32 %p2, %r20, 0;\n" +
+                                         body + "\nadd.s64 %d20, %d1, %d0;\nst.global.b32 [%d20], %r1;\n",
+                                     1);
+  text.replace(text.find("sm_100a"), 7, "sm_90a");
+  text.insert(text.find(") {") + 1, "\n" + directives + "\n");
+  h->load(text);
+  h->output("out", 1024);
+  h->launch();
+  return h;
+}
+
+std::string kindOf(const std::string &body, const std::string &directives = ".maxnreg 128") {
+  const auto h = run(body, directives);
+  INFO(h->messages());
+  const auto findings = h->emulator->findings();
+  CHECK(h->succeeded == findings.empty());
+  return findings.empty() ? "" : findingName(findings[0].kind).str();
+}
+
+std::string set(const std::string &what, unsigned count) {
+  return "setmaxnreg." + what + ".sync.aligned.u32 " + std::to_string(count) + ";\n";
+}
+
+/// One warpgroup gives back what it does not need, the other takes it.
+std::string exchange(unsigned left, unsigned taken) {
+  return "@%p1 bra TAKES;\n" + set("dec", left) + "bra.uni DONE;\nTAKES: " + set("inc", taken) + "DONE:\n";
+}
+
+} // namespace
+
+TEST_CASE("setmaxnreg: registers go from warp to warp") {
+  CHECK(kindOf(exchange(24, 232)) == "");
+  CHECK(kindOf(exchange(24, 240)) == "deadlock");
+  CHECK(kindOf(exchange(128, 128)) == "");
+  CHECK(kindOf(exchange(128, 136)) == "deadlock");
+  CHECK(kindOf(exchange(24, 232), ".maxnreg 121") == ""); // they come by eights
+  CHECK(kindOf(exchange(24, 232), ".maxnreg 120") == "deadlock");
+}
+
+TEST_CASE("setmaxnreg: what a kernel begins with") {
+  CHECK(kindOf(exchange(24, 232), ".maxntid 256\n.minnctapersm 2") == ""); // 128 of 65,536
+  CHECK(kindOf(exchange(24, 232), ".maxntid 256\n.minnctapersm 3") == "deadlock");
+  CHECK(kindOf(exchange(24, 136), ".reqntid 256\n.minnctapersm 3") == ""); // 80
+  CHECK(kindOf(exchange(24, 144), ".reqntid 256\n.minnctapersm 3") == "deadlock");
+  // ptxas ignores it.
+  CHECK(kindOf(exchange(24, 256), ".maxntid 256") == "");
+  CHECK(kindOf(exchange(24, 256), "") == "");
+}
+
+TEST_CASE("setmaxnreg: more is no less") {
+  CHECK(kindOf(set("dec", 136)) == "register-limit");
+  CHECK(kindOf(set("inc", 120)) == "register-limit");
+  CHECK(kindOf(set("dec", 128) + set("inc", 128)) == "");
+  CHECK(kindOf(set("dec", 40) + set("inc", 32)) == "register-limit");
+}
+
+TEST_CASE("setmaxnreg: a whole warpgroup executes it") {
+  CHECK(kindOf("@%p2 bra NONE;\n" + set("dec", 40) + "NONE:\n") == "divergent-warpgroup");
+  CHECK(kindOf("@!%p2 bra NONE;\n" + set("dec", 40) + "NONE:\n") == "divergent-warpgroup");
+  CHECK(kindOf("@%p2 bra OTHER;\n" + set("dec", 40) + "bra DONE;\nOTHER: " + set("dec", 40) + "DONE:\n") ==
+        "divergent-warpgroup");
+  CHECK(kindOf("setp.eq.u32 %p3, %r1, 3;\n@%p3 bra NONE;\n" + set("dec", 40) + "NONE:\n") == "inactive-shuffle");
+}
+
+TEST_CASE("setmaxnreg: counts that there are not") {
+  for (const char *count : {"16", "20", "100", "264"}) {
+    DiagnosticEngine diagnostics;
+    std::string text = Harness::kernel(std::string("setmaxnreg.dec.sync.aligned.u32 ") + count + ";", 1);
+    text.replace(text.find("sm_100a"), 7, "sm_90a");
+    diagnostics.setFile(std::make_shared<SourceFile>("test.ptx", text));
+    INFO(count);
+    CHECK(!Emulator::load(diagnostics, {}));
+    REQUIRE(diagnostics.numErrors() == 1);
+    CHECK(diagnostics.diagnostics()[0].kind == DiagnosticKind::TypeMismatch);
+  }
+}
