@@ -39,7 +39,7 @@ bool addLaunches(const std::string &path, std::map<std::string, lint::KernelFact
     const LaunchKernel &kernel = description->kernels[launch->kernel];
     uint64_t bytes = 0;
     for (auto [i, argument] : llvm::enumerate(launch->arguments)) {
-      const auto *slice = std::get_if<BufferSlice>(&argument);
+      const auto *slice = sliceOf(argument);
       bool isRead = i < kernel.inputs;
       if (slice && (isRead || !isFilled[slice->buffer]))
         bytes += slice->bytes;

@@ -146,7 +146,7 @@ private:
                                        dotEscaped(kernel.hero), extentText(kernel.grid), extentText(kernel.block)),
                            "fillcolor=khaki");
     for (auto [parameter, argument] : llvm::zip_equal(kernel.parameters, launch.arguments))
-      if (const auto *slice = std::get_if<BufferSlice>(&argument))
+      if (const auto *slice = sliceOf(argument))
         use(id, *slice, parameter.role == KernelParameter::Role::Input, parameter.written);
   }
 

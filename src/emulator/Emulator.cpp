@@ -444,8 +444,11 @@ bool Emulator::Impl::checkArguments(const Kernel &kernel, const LaunchRequest &r
       return fail(fmt::format("argument {}: there is no memory for buffer `{}`", i, region.name));
     if (buffer->offset > region.bytes || buffer->bytes > region.bytes - buffer->offset)
       return fail(fmt::format("argument {} reaches beyond buffer `{}`", i, region.name));
-    if (map && map->recipe.interleave != TensorMapInterleave::None)
-      return fail(fmt::format("argument {}: interleaved tensor maps are not supported", i));
+    if (map && map->recipe.interleave != TensorMapInterleave::None) {
+      diagnostics.report(DiagnosticKind::UnsupportedFeature,
+                         fmt::format("kernel `{}`: interleaved tensor maps are not supported", request.kernel));
+      return false;
+    }
     if (map)
       if (std::string error = findTensorMapError(map->recipe, buffer->offset); !error.empty())
         return fail(fmt::format("argument {} is no tensor map of a driver: {}", i, error));

@@ -183,9 +183,10 @@ std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description,
     DeviceKernel &kernel = program.kernels[launch->kernel];
     const uint32_t numInputs = description.kernels[launch->kernel].inputs;
     for (auto &argument : launch->arguments) {
-      auto *slice = std::get_if<BufferSlice>(&argument);
+      auto *slice = sliceOf(argument);
       bool written = slice && kernel.written.size() >= numInputs;
-      if (slice && mayBeSubByte(slice->buffer, description, program, subByte, leaves))
+      if (std::holds_alternative<BufferSlice>(argument) &&
+          mayBeSubByte(slice->buffer, description, program, subByte, leaves))
         widen(*slice, description.buffers[slice->buffer].bytes, program);
       if (slice)
         (written ? kernel.bytesWritten : kernel.bytesRead) += slice->bytes;

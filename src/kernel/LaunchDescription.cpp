@@ -1,5 +1,7 @@
 #include "hloc/kernel/LaunchDescription.h"
 
+#include "TensorMapText.h"
+
 #include "hloc/support/Diagnostics.h"
 
 #include "llvm/Support/JSON.h"
@@ -85,16 +87,43 @@ private:
     BufferSlice s;
     if (!o)
       return s;
-    int64_t id = int64_t(number(*o, "buffer", 0, maxCount));
     s.offset = number(*o, "offset", 0, maxBytes);
     s.bytes = number(*o, "bytes", 0, maxBytes);
+    find(s, int64_t(number(*o, "buffer", 0, maxCount)));
+    return s;
+  }
+
+  /// The buffer of that id, which has to hold the slice.
+  void find(BufferSlice &s, int64_t id) {
+    s.buffer = 0;
     while (s.buffer < result.buffers.size() && result.buffers[s.buffer].id != id)
       ++s.buffer;
     if (s.buffer == result.buffers.size())
       fail("there is no buffer " + std::to_string(id));
-    else if (s.offset + s.bytes > result.buffers[s.buffer].bytes)
+    else if (s.offset > maxBytes || s.bytes > maxBytes || s.offset + s.bytes > result.buffers[s.buffer].bytes)
       fail("a slice reaches beyond buffer " + std::to_string(id));
-    return s;
+  }
+
+  TensorMapSlice tensorMap(const json::Value &value, const std::string &kernel, size_t number) {
+    TensorMapSlice map;
+    std::string error;
+    if (isSubByte(value)) {
+      diagnostics.report(DiagnosticKind::UnsupportedFeature,
+                         "launch description: tensor maps of elements of less than a byte are not supported");
+      failed = true;
+    } else if (!manifest_text::readTensorMap(
+                   {value, "argument " + std::to_string(number) + " of `" + kernel + "`, tensor map", error}, map)) {
+      fail(error);
+    } else {
+      find(map.slice, map.slice.buffer);
+    }
+    return map;
+  }
+  /// By the driver's names.
+  static bool isSubByte(const json::Value &map) {
+    const json::Object *object = map.getAsObject();
+    const StringRef type = object ? object->getString("type").value_or("") : "";
+    return type == "16u4_align8b" || type == "16u4_align16b" || type == "16u6_align16b";
   }
 
   void step(const json::Object &o) {
@@ -135,6 +164,8 @@ private:
     k.dynamicSharedBytes = uint32_t(number(o, "dynamic_shared_bytes", 0, maxCount));
     LaunchStep made{uint32_t(result.kernels.size()), {}};
     eachObject(o, "arguments", [&](const json::Object &argument) {
+      if (const json::Value *map = argument.get("tensor_map"))
+        return made.arguments.emplace_back(tensorMap(*map, k.name, made.arguments.size())), void();
       if (!argument.get("value"))
         return made.arguments.emplace_back(slice(&argument)), void();
       ScalarValue s{uint64_t(argument.getInteger("value").value_or(0)), uint32_t(number(argument, "bytes", 1, 8))};

@@ -1,6 +1,7 @@
 #include "hloc/kernel/Manifest.h"
 
 #include "ManifestText.h"
+#include "TensorMapText.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -172,6 +173,7 @@ private:
         json.object([&] { std::visit([&](const auto &value) { print(value); }, argument); });
     });
   }
+  void print(const TensorMapSlice &map) { manifest_text::printTensorMap(json, map); }
   void print(const ScalarValue &scalar) {
     number("value", scalar.value);
     number("bytes", scalar.bytes);

@@ -1,6 +1,7 @@
 // Steps in a manifest: their words, reading them, and what must hold of each before anything may be launched by it.
 
 #include "ManifestReader.h"
+#include "TensorMapText.h"
 
 #include "hloc/kernel/LibraryCall.h"
 
@@ -58,8 +59,12 @@ bool readSlices(const Reader &reader, std::vector<BufferSlice> &slices) {
   return reader.elements([&](const Reader &element) { return readSlice(element, slices.emplace_back()); });
 }
 
-/// A slice, or a value: `{"value": 7, "bytes": 4}`.
-bool readArgument(const Reader &reader, std::variant<BufferSlice, ScalarValue> &argument) {
+/// A slice, a value (`{"value": 7, "bytes": 4}`), or a tensor map.
+bool readArgument(const Reader &reader, StepArgument &argument) {
+  if (reader.has("tensor_map"))
+    return reader.members({"tensor_map"}, [&](llvm::StringRef key, const Reader &member) {
+      return key == "tensor_map" ? readTensorMap(member, argument.emplace<TensorMapSlice>()) : member.unknownKey();
+    });
   if (!reader.has("value"))
     return readSlice(reader, argument.emplace<BufferSlice>());
   auto &scalar = argument.emplace<ScalarValue>();
@@ -218,9 +223,8 @@ public:
   }
 
 private:
-  std::string checkArgument(const KernelParameter &parameter,
-                            const std::variant<BufferSlice, ScalarValue> &argument) const {
-    const auto *slice = std::get_if<BufferSlice>(&argument);
+  std::string checkArgument(const KernelParameter &parameter, const StepArgument &argument) const {
+    const auto *slice = sliceOf(argument);
     if (!slice)
       return "a value for a parameter that is a pointer";
     if (slice->bytes < parameter.bytes)

@@ -63,7 +63,7 @@ private:
   void numberSimple(const Step &step) {
     if (const auto *launch = std::get_if<LaunchStep>(&step.action)) {
       for (auto [i, argument] : llvm::enumerate(launch->arguments))
-        if (const auto *slice = std::get_if<BufferSlice>(&argument))
+        if (const auto *slice = sliceOf(argument))
           access(*slice, defines(*launch, i));
     } else if (const auto *copy = std::get_if<CopyStep>(&step.action)) {
       access(copy->from, false);

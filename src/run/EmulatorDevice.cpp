@@ -100,10 +100,14 @@ bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
   LaunchRequest request{kernel.name, kernel.grid, kernel.block, kernel.dynamicSharedBytes, {}, kernel.cluster};
   for (size_t i = 0; i < launch.step.arguments.size(); ++i) {
     const auto &argument = launch.step.arguments[i];
-    if (const auto *slice = std::get_if<BufferSlice>(&argument)) {
+    if (const auto *slice = sliceOf(argument)) {
       if (kernel.written[i])
         beginWriting(slice->buffer);
-      request.arguments.push_back(BufferArgument{slice->buffer, slice->offset, slice->bytes, kernel.written[i]});
+      const BufferArgument memory{slice->buffer, slice->offset, slice->bytes, kernel.written[i]};
+      if (const auto *map = std::get_if<TensorMapSlice>(&argument))
+        request.arguments.push_back(TensorMapArgument{memory, map->recipe});
+      else
+        request.arguments.push_back(memory);
     } else {
       const auto &scalar = std::get<ScalarValue>(argument);
       request.arguments.push_back(ScalarArgument{scalar.value, scalar.bytes});
@@ -115,7 +119,7 @@ bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
   size_t numBefore = machine->findings().size();
   bool fine = succeeded(machine->launch(request, diagnostics));
   for (size_t i = 0; i < launch.step.arguments.size(); ++i) // two that lie in one place: neither is right
-    if (const auto *slice = std::get_if<BufferSlice>(&launch.step.arguments[i]);
+    if (const auto *slice = sliceOf(launch.step.arguments[i]);
         slice && kernel.written[i] && places[slice->buffer] && !isCurrent[slice->buffer])
       machine->discard(slice->buffer);
   bool ran = fine || machine->findings().size() > numBefore;

@@ -93,7 +93,7 @@ static double footprintOf(const DeviceProgram &program, const DeviceKernel &kern
     isFound = true;
     std::set<std::tuple<uint32_t, uint64_t, uint64_t>> seen;
     for (const auto &argument : launch->arguments)
-      if (const auto *slice = std::get_if<BufferSlice>(&argument);
+      if (const auto *slice = sliceOf(argument);
           slice && seen.insert({slice->buffer, slice->offset, slice->bytes}).second)
         sectors += std::ceil(double(slice->bytes) / 32);
   });

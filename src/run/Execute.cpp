@@ -186,8 +186,7 @@ std::vector<bool> findWritten(const DeviceProgram &program) {
         written[slice.buffer] = true;
     else if (const auto *launch = std::get_if<LaunchStep>(&step.action))
       for (auto [number, argument] : llvm::enumerate(launch->arguments))
-        if (const auto *slice = std::get_if<BufferSlice>(&argument);
-            slice && program.kernels[launch->kernel].written[number])
+        if (const auto *slice = sliceOf(argument); slice && program.kernels[launch->kernel].written[number])
           written[slice->buffer] = true;
   });
   return written;

@@ -332,6 +332,10 @@ bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
   std::vector<uint64_t> values(arguments.size()); // little endian: short scalars lie in the first bytes
   std::vector<void *> parameters;
   for (size_t i = 0; i < values.size(); ++i) {
+    if (std::holds_alternative<TensorMapSlice>(arguments[i])) {
+      error = "kernel `" + kernel.name + "` has a tensor map, which is not made here yet";
+      return false;
+    }
     if (const auto *slice = std::get_if<BufferSlice>(&arguments[i])) {
       if (!impl->address(*slice, values[i], error))
         return false;

@@ -8,6 +8,8 @@
 // Kernels and buffers are numbers in tables of whoever holds the steps. Steps run one after the other, as on one
 // stream.
 
+#include "hloc/kernel/TensorMapRecipe.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,13 +33,27 @@ struct ScalarValue {
   bool operator==(const ScalarValue &) const = default;
 };
 
+/// A tensor map of a part of a buffer, passed by value in 128 bytes.
+struct TensorMapSlice {
+  BufferSlice slice;
+  TensorMapRecipe recipe;
+  bool operator==(const TensorMapSlice &) const = default;
+};
+
+using StepArgument = std::variant<BufferSlice, ScalarValue, TensorMapSlice>;
+/// The memory that an argument makes accessible; null for values. Constness follows `argument`.
+template <typename Argument> auto sliceOf(Argument &argument) -> decltype(std::get_if<BufferSlice>(&argument)) {
+  auto *map = std::get_if<TensorMapSlice>(&argument);
+  return map ? &map->slice : std::get_if<BufferSlice>(&argument);
+}
+
 struct Step;
 using Steps = std::vector<Step>;
 
 /// Kernel `kernel` with one argument for each of its parameters. What it writes the kernel says.
 struct LaunchStep {
   uint32_t kernel = 0;
-  std::vector<std::variant<BufferSlice, ScalarValue>> arguments;
+  std::vector<StepArgument> arguments;
 };
 
 struct CopyStep {
@@ -108,7 +124,7 @@ template <typename StepList, typename Visit> void forEachStep(StepList &steps, c
 template <typename AnyStep, typename Visit> void forEachSlice(AnyStep &step, const Visit &visit) {
   if (auto *launch = std::get_if<LaunchStep>(&step.action)) {
     for (auto &argument : launch->arguments)
-      if (auto *slice = std::get_if<BufferSlice>(&argument))
+      if (auto *slice = sliceOf(argument))
         visit(*slice);
   } else if (auto *copy = std::get_if<CopyStep>(&step.action)) {
     visit(copy->from);

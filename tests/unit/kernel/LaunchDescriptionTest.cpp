@@ -52,6 +52,60 @@ TEST_CASE("launch description: clusters") {
   CHECK(!parse(text));
 }
 
+namespace {
+std::string withMap(const std::string &fields) {
+  std::string text = good;
+  const std::string value = R"({"value": 5, "bytes": 4})";
+  return text.replace(text.find(value), value.size(),
+                      R"({"tensor_map": {"buffer": 7, "offset": 0, "bytes": 64)" + fields + "}}");
+}
+
+std::string messageOf(const std::string &text, ExitCode exitCode = ExitCode::InvalidInput) {
+  DiagnosticEngine diagnostics;
+  diagnostics.setFile(std::make_shared<SourceFile>("launch.json", text));
+  CHECK_FALSE(parseLaunchDescription(diagnostics));
+  REQUIRE(diagnostics.diagnostics().size() == 1);
+  CHECK(diagnostics.exitCode() == exitCode);
+  return diagnostics.diagnostics()[0].message;
+}
+} // namespace
+
+TEST_CASE("launch description: tensor maps") {
+  auto d = parse(withMap(R"(, "type": "bf16", "dims": [16, 2], "strides": [32], "box": [8, 2], "swizzle": "32B",
+                            "element_strides": [1, 1], "interleave": "none", "fill": "nan", "l2": "128B")"));
+  REQUIRE(d);
+  const auto &map = std::get<TensorMapSlice>(std::get<LaunchStep>(d->steps[1].action).arguments[1]);
+  CHECK(map.slice == BufferSlice{0, 0, 64});
+  CHECK(map.recipe.type == TensorMapType::Bf16);
+  CHECK(map.recipe.dims == std::vector<uint64_t>{16, 2});
+  CHECK(map.recipe.strides == std::vector<uint64_t>{32});
+  CHECK(map.recipe.box == std::vector<uint32_t>{8, 2});
+  CHECK(map.recipe.swizzle == TensorMapSwizzle::Bytes32);
+  CHECK(map.recipe.fill == TensorMapFill::Nan);
+  CHECK(map.recipe.l2 == TensorMapL2::Bytes128);
+
+  d = parse(withMap(R"(, "type": "f32", "dims": [4, 2, 2], "strides": [16, 32],
+                        "im2col": {"lower": [-1], "upper": [-1], "channels": 4, "pixels": 2})"));
+  REQUIRE(d);
+  const auto &pixels = std::get<TensorMapSlice>(std::get<LaunchStep>(d->steps[1].action).arguments[1]);
+  CHECK(pixels.recipe.im2col == TensorMapPixels{{-1}, {-1}, 4, 2});
+}
+
+TEST_CASE("launch description: tensor maps that are none") {
+  const std::string place = "launch description: argument 1 of `f`, tensor map";
+  CHECK(messageOf(withMap("")) ==
+        place + ": only the memory is named; `type`, `dims`, `strides` and `box` say what the map is");
+  CHECK(messageOf(withMap(R"(, "type": "bf17", "dims": [16])")) == place + ".type: unknown word `bf17`");
+  CHECK(messageOf(withMap(R"(, "type": "bf16", "dims": [16], "boxes": [16])")) == place + ".boxes: unknown key");
+  CHECK(messageOf(withMap(R"(, "type": "bf16", "dims": [16])")) ==
+        place + ": the driver would refuse this map: its box has 0 dimensions, its tensor 1");
+  CHECK(messageOf(withMap(R"(, "type": "16u4_align8b", "dims": [16], "box": [16])"), ExitCode::Unsupported) ==
+        "launch description: tensor maps of elements of less than a byte are not supported");
+  std::string elsewhere = withMap(R"(, "type": "bf16", "dims": [16], "box": [16])");
+  elsewhere.replace(elsewhere.find(R"({"buffer": 7, "offset": 0)"), 12, R"({"buffer": 8)");
+  CHECK(messageOf(elsewhere) == "launch description: there is no buffer 8");
+}
+
 TEST_CASE("launch description: bad ones are refused") {
   const std::pair<const char *, const char *> changes[] = {{"\"bytes\": 64", "\"bytes\": 60"},
                                                            {"\"id\": 9", "\"id\": 7"},

@@ -78,6 +78,17 @@ std::string errorOf(const std::string &text) {
   return error;
 }
 
+/// Where and why a manifest is not of the published schema; empty if it is.
+std::string schemaViolation(const std::string &manifest) {
+  auto file = llvm::MemoryBuffer::getFile(std::string(HLOC_SOURCE_DIR) + "/src/kernel/manifest.schema.json");
+  REQUIRE(file);
+  llvm::Expected<llvm::json::Value> json = llvm::json::parse((*file)->getBuffer());
+  REQUIRE(bool(json));
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(manifest);
+  REQUIRE(bool(value));
+  return test::Schema(*json).violation(*value);
+}
+
 bool contains(const std::string &text, const char *part) { return llvm::StringRef(text).contains(part); }
 
 } // namespace
@@ -145,6 +156,40 @@ TEST_CASE("malformed manifests are refused with the place") {
   CHECK_FALSE(errorOf(replaced(text, "00ff7f", "00ff")).empty());
   CHECK(contains(errorOf(replaced(text, "00ff7f", "00ffzz")), "buffers[3].data: expected pairs"));
   CHECK(contains(errorOf(replaced(text, "\"name\": \"gelu\"", "\"name\": 7")), "kernels[0].name: expected a string"));
+}
+
+TEST_CASE("tensor maps survive printing and parsing") {
+  Manifest manifest = sample();
+  TensorMapRecipe tiles;
+  tiles.type = TensorMapType::Bf16;
+  tiles.dims = {16, 2};
+  tiles.strides = {32};
+  tiles.box = {8, 2};
+  tiles.swizzle = TensorMapSwizzle::Bytes32;
+  tiles.fill = TensorMapFill::Nan;
+  TensorMapRecipe pixels;
+  pixels.type = TensorMapType::F32;
+  pixels.dims = {4, 2, 2};
+  pixels.strides = {16, 32};
+  pixels.elementStrides = {1, 2, 1};
+  pixels.l2 = TensorMapL2::Bytes256;
+  pixels.im2col = TensorMapPixels{{-1}, {-1}, 4, 2};
+  for (const TensorMapRecipe &recipe : {tiles, pixels}) {
+    StepArgument &argument = std::get<LaunchStep>(manifest.steps[0].action).arguments[0];
+    argument = TensorMapSlice{*sliceOf(argument), recipe};
+    const std::string text = printManifest(manifest);
+    Manifest read;
+    std::string error;
+    const bool isFine = parseManifest(text, read, error);
+    INFO(error);
+    REQUIRE(isFine);
+    CHECK(std::get<LaunchStep>(read.steps[0].action).arguments[0] == argument);
+    CHECK(printManifest(read) == text);
+    CHECK(schemaViolation(text) == "");
+    CHECK(contains(errorOf(replaced(text, "\"tensor_map\": {", "\"tensor_map\": {\"boxes\": 1,")), "unknown key"));
+    std::get<TensorMapSlice>(argument).recipe.strides[0] = 8;
+    CHECK(contains(errorOf(printManifest(manifest)), "the stride of dimension 1 is 8 bytes"));
+  }
 }
 
 TEST_CASE("manifests that contradict themselves are refused") {
@@ -238,17 +283,8 @@ TEST_CASE("damaged manifests are read or refused, and what is read holds togethe
 }
 
 TEST_CASE("what is printed is of the published schema, and the schema refuses what is not") {
-  auto file = llvm::MemoryBuffer::getFile(std::string(HLOC_SOURCE_DIR) + "/src/kernel/manifest.schema.json");
-  REQUIRE(file);
-  llvm::Expected<llvm::json::Value> json = llvm::json::parse((*file)->getBuffer());
-  REQUIRE(bool(json));
-  test::Schema schema(*json);
   const std::string text = printManifest(sample());
-  auto violation = [&](const std::string &manifest) {
-    llvm::Expected<llvm::json::Value> value = llvm::json::parse(manifest);
-    REQUIRE(bool(value));
-    return schema.violation(*value);
-  };
+  const auto violation = schemaViolation;
   CHECK(violation(text) == "");
   for (auto [from, to] : {std::pair("\"kind\": \"while\"", "\"kind\": \"until\""),
                           {"\"predicate\"", "\"predicament\""},
