@@ -33,18 +33,25 @@ bool addLaunches(const std::string &path, std::map<std::string, lint::KernelFact
   for (const Step &step : description->steps) {
     if (const auto *copy = std::get_if<CopyStep>(&step.action))
       isFilled[copy->to.buffer] = true;
+    if (const auto *fill = std::get_if<FillStep>(&step.action))
+      isFilled[fill->to.buffer] = true;
     const auto *launch = std::get_if<LaunchStep>(&step.action);
     if (!launch)
       continue;
     const LaunchKernel &kernel = description->kernels[launch->kernel];
     uint64_t bytes = 0;
+    auto use = [&](const BufferSlice &slice, bool isRead) {
+      if (isRead || !isFilled[slice.buffer])
+        bytes += slice.bytes;
+      if (!isRead)
+        isFilled[slice.buffer] = true;
+    };
     for (auto [i, argument] : llvm::enumerate(launch->arguments)) {
-      const auto *slice = sliceOf(argument);
-      bool isRead = i < kernel.inputs;
-      if (slice && (isRead || !isFilled[slice->buffer]))
-        bytes += slice->bytes;
-      if (slice && !isRead)
-        isFilled[slice->buffer] = true;
+      if (const auto *slice = sliceOf(argument))
+        use(*slice, i < kernel.inputs);
+      else if (const auto *structure = std::get_if<StructureValue>(&argument))
+        for (const AddressPiece &piece : structure->pieces)
+          use(piece.slice, !piece.written);
     }
     lint::KernelFacts &known = facts[kernel.name];
     if (!known.grid || known.bytesMoved < bytes) {

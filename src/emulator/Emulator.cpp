@@ -211,6 +211,7 @@ struct Emulator::Impl {
 
   /// Null, with a diagnostic, if the PTX has no such kernel.
   const Kernel *find(const std::string &name, DiagnosticEngine &diagnostics);
+  std::string checkSlice(const BufferArgument &slice) const;
   bool checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics);
   bool checkArguments(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics);
   bool fillParameters(Launch &launch, DiagnosticEngine &diagnostics);
@@ -281,6 +282,9 @@ llvm::MutableArrayRef<uint8_t> Emulator::bytes(BufferId buffer) {
   Region &region = *impl->regions[buffer + 1];
   return {region.data, size_t(region.bytes)};
 }
+
+static uint64_t addressOf(BufferId buffer) { return uint64_t(buffer + 2) << regionShift; }
+uint64_t Emulator::address(BufferId buffer) const { return addressOf(buffer); }
 
 bool Emulator::lend(BufferId buffer, llvm::ArrayRef<uint8_t> bytes) {
   Region &region = *impl->regions[buffer + 1];
@@ -394,6 +398,18 @@ static bool checkClusters(const Kernel &kernel, const LaunchRequest &request, Di
   return true;
 }
 
+/// What is wrong with a slice, behind its name; empty if nothing is.
+std::string Emulator::Impl::checkSlice(const BufferArgument &slice) const {
+  if (slice.buffer + size_t(1) >= regions.size())
+    return fmt::format(": there is no buffer {}", slice.buffer);
+  const Region &region = *regions[slice.buffer + 1];
+  if (!region.data)
+    return fmt::format(": there is no memory for buffer `{}`", region.name);
+  if (slice.offset > region.bytes || slice.bytes > region.bytes - slice.offset)
+    return fmt::format(" reaches beyond buffer `{}`", region.name);
+  return "";
+}
+
 bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics) {
   auto fail = [&](const std::string &message) { return refuse(request, diagnostics, message); };
   const Dim3 &block = request.block, &grid = request.grid;
@@ -435,24 +451,21 @@ bool Emulator::Impl::checkArguments(const Kernel &kernel, const LaunchRequest &r
     if (uint64_t wanted = kernel.paramSizes[i]; wanted != given)
       return fail(fmt::format("argument {} has {} bytes, its parameter has {}", i, given, wanted));
     const auto *buffer = map ? &map->tensor : std::get_if<BufferArgument>(&request.arguments[i]);
-    if (!buffer)
-      continue;
-    if (buffer->buffer + size_t(1) >= regions.size())
-      return fail(fmt::format("argument {}: there is no buffer {}", i, buffer->buffer));
-    const Region &region = *regions[buffer->buffer + 1];
-    if (!region.data)
-      return fail(fmt::format("argument {}: there is no memory for buffer `{}`", i, region.name));
-    if (buffer->offset > region.bytes || buffer->bytes > region.bytes - buffer->offset)
-      return fail(fmt::format("argument {} reaches beyond buffer `{}`", i, region.name));
+    if (buffer)
+      if (std::string why = checkSlice(*buffer); !why.empty())
+        return fail(fmt::format("argument {}{}", i, why));
     if (map && map->recipe.interleave != TensorMapInterleave::None) {
       diagnostics.report(DiagnosticKind::UnsupportedFeature,
                          fmt::format("kernel `{}`: interleaved tensor maps are not supported", request.kernel));
       return false;
     }
     if (map)
-      if (std::string error = findTensorMapError(map->recipe, buffer->offset); !error.empty())
+      if (std::string error = findTensorMapError(map->recipe, map->tensor.offset); !error.empty())
         return fail(fmt::format("argument {} is no tensor map of a driver: {}", i, error));
   }
+  for (const BufferArgument &reached : request.reached)
+    if (std::string why = checkSlice(reached); !why.empty())
+      return fail("what is reached by an address" + why);
   return true;
 }
 
@@ -467,6 +480,13 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
   for (const Decoded &d : launch.kernel.code) // stores to module variables are rare: races among them are watched then
     launch.windows[0].tracked |= !image->program->variables.empty() &&
                                  (d.opcode == Opcode::Atom || d.opcode == Opcode::Red || d.opcode == Opcode::St);
+  auto grant = [&](const BufferArgument &buffer) {
+    Window &window = launch.windows[buffer.buffer + 1];
+    // What the compiler pads to a whole word for its atomics belongs to the slice.
+    window.slices.push_back({buffer.offset, buffer.offset + buffer.bytes, buffer.written});
+    window.tracked |= buffer.written;
+  };
+  llvm::for_each(launch.request.reached, grant);
   for (size_t i = 0; i < launch.request.arguments.size(); ++i) {
     uint64_t value = 0;
     if (const auto *structure = std::get_if<BytesArgument>(&launch.request.arguments[i])) {
@@ -476,11 +496,8 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
     }
     const auto *map = std::get_if<TensorMapArgument>(&launch.request.arguments[i]);
     if (const auto *buffer = map ? &map->tensor : std::get_if<BufferArgument>(&launch.request.arguments[i])) {
-      value = (uint64_t(buffer->buffer + 2) << regionShift) + buffer->offset;
-      Window &window = launch.windows[buffer->buffer + 1];
-      // What the compiler pads to a whole word for its atomics belongs to the slice.
-      window.slices.push_back({buffer->offset, buffer->offset + buffer->bytes, buffer->written});
-      window.tracked |= buffer->written;
+      value = addressOf(buffer->buffer) + buffer->offset;
+      grant(*buffer);
       if (map) {
         llvm::copy(encodeTensorMap(map->recipe, value),
                    launch.parameters.begin() + long(launch.kernel.paramOffsets[i]));

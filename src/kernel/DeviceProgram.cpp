@@ -139,6 +139,34 @@ std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const Input
   return program;
 }
 
+/// What the kernel finds through addresses in the contents of buffers that it is given, and of those that it so finds.
+static void addReached(const LaunchDescription &description, LaunchStep &launch) {
+  std::vector<bool> seen(description.buffers.size());
+  std::vector<uint32_t> open;
+  auto see = [&](const BufferSlice &slice) {
+    if (!seen[slice.buffer])
+      open.push_back(slice.buffer);
+    seen[slice.buffer] = true;
+  };
+  for (const StepArgument &argument : launch.arguments) {
+    if (const auto *slice = sliceOf(argument))
+      see(*slice);
+    else if (const auto *structure = std::get_if<StructureValue>(&argument))
+      for (const AddressPiece &piece : structure->pieces)
+        see(piece.slice);
+  }
+  while (!open.empty()) {
+    const std::optional<StructureValue> &contents = description.buffers[open.back()].contents;
+    open.pop_back();
+    if (!contents)
+      continue;
+    for (const AddressPiece &piece : contents->pieces) {
+      launch.reached.push_back(piece);
+      see(piece.slice);
+    }
+  }
+}
+
 /// Whether what lies at the end of a buffer may have elements of less than a byte.
 static bool mayBeSubByte(size_t buffer, const LaunchDescription &description, const DeviceProgram &program,
                          const SubByteArrays &subByte, llvm::ArrayRef<std::vector<uint32_t>> leaves) {
@@ -169,6 +197,10 @@ std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description,
         return std::nullopt;
       }
       made.name = fmt::format("p{}", *buffer.parameter);
+    } else if (buffer.contents) {
+      made.contents = DeviceBuffer::Contents::Constant;
+      made.constant = buffer.contents->data;
+      made.pieces = buffer.contents->pieces;
     }
     program.buffers.push_back(std::move(made));
   }
@@ -182,16 +214,29 @@ std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description,
       continue;
     DeviceKernel &kernel = program.kernels[launch->kernel];
     const uint32_t numInputs = description.kernels[launch->kernel].inputs;
-    for (auto &argument : launch->arguments) {
+    addReached(description, *launch);
+    auto use = [&](BufferSlice &slice, bool written) {
+      (written ? kernel.bytesWritten : kernel.bytesRead) += slice.bytes;
+    };
+    auto useWords = [&](BufferSlice &slice, bool written) {
+      if (mayBeSubByte(slice.buffer, description, program, subByte, leaves))
+        widen(slice, description.buffers[slice.buffer].bytes, program);
+      use(slice, written);
+    };
+    for (StepArgument &argument : launch->arguments) {
       auto *slice = sliceOf(argument);
-      bool written = slice && kernel.written.size() >= numInputs;
-      if (std::holds_alternative<BufferSlice>(argument) &&
-          mayBeSubByte(slice->buffer, description, program, subByte, leaves))
-        widen(*slice, description.buffers[slice->buffer].bytes, program);
-      if (slice)
-        (written ? kernel.bytesWritten : kernel.bytesRead) += slice->bytes;
+      const bool written = slice && kernel.written.size() >= numInputs;
       kernel.written.push_back(written);
+      if (std::holds_alternative<BufferSlice>(argument))
+        useWords(*slice, written);
+      else if (slice)
+        use(*slice, written);
+      else if (auto *structure = std::get_if<StructureValue>(&argument))
+        for (AddressPiece &piece : structure->pieces)
+          useWords(piece.slice, piece.written);
     }
+    for (AddressPiece &piece : launch->reached)
+      useWords(piece.slice, piece.written);
   }
   if (!orderResults(
           llvm::ArrayRef(description.results), leaves, [](const LaunchResult &result) { return result.slice; }, program,

@@ -95,6 +95,16 @@ std::string describeUnsupported(const Step &step) {
   return "step `" + step.name + "` was not compiled: " + std::get<UnsupportedStep>(step.action).reason;
 }
 
+bool fillAddresses(Device &device, const std::vector<AddressPiece> &pieces, std::string &bytes, std::string &error) {
+  for (const AddressPiece &piece : pieces) {
+    uint64_t address = 0;
+    if (!device.address(piece.slice, address, error))
+      return false;
+    std::memcpy(&bytes[piece.at], &address, sizeof address);
+  }
+  return true;
+}
+
 bool issueSteps(Device &device, const DeviceProgram &program, const Steps &steps, std::string &error,
                 StepListener *listener) {
   return Issuer(device, program, error, listener).run(steps);

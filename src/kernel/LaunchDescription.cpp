@@ -4,6 +4,8 @@
 
 #include "hloc/support/Diagnostics.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
 #include <limits>
@@ -24,6 +26,8 @@ public:
       return std::nullopt;
     result.target = object->getString("target").value_or("").str();
     eachObject(*object, "buffers", [&](const json::Object &o) { buffer(o); });
+    size_t number = 0; // contents name buffers, later ones too
+    eachObject(*object, "buffers", [&](const json::Object &o) { contents(o, result.buffers[number++]); });
     eachObject(*object, "steps", [&](const json::Object &o) { step(o); });
     eachObject(*object, "results", [&](const json::Object &o) {
       LaunchResult r;
@@ -83,6 +87,52 @@ private:
     result.buffers.push_back(b);
   }
 
+  void contents(const json::Object &o, LaunchBuffer &b) {
+    if (!o.get("contents"))
+      return;
+    if (const json::Object *given = asObject(o.get("contents"), "`contents`"))
+      b.contents = structure(*given);
+    if (b.contents && b.contents->data.size() != b.bytes)
+      fail("`contents` of buffer " + std::to_string(b.id) + " must have all its bytes");
+    if (b.parameter)
+      fail("buffer " + std::to_string(b.id) + " is filled by a parameter and has `contents`");
+  }
+
+  /// `{"data": "0001ff", "pieces": [{"at": 8, "buffer": 0, "offset": 0, "bytes": 64, "written": true}]}`
+  StructureValue structure(const json::Object &o) {
+    StructureValue made;
+    const StringRef digits = o.getString("data").value_or("?");
+    if (digits.size() % 2 || !tryGetFromHex(digits, made.data))
+      fail("`data` must be pairs of hexadecimal digits");
+    if (!o.get("pieces"))
+      return made;
+    eachObject(o, "pieces", [&](const json::Object &piece) { made.pieces.push_back(this->piece(piece)); });
+    llvm::sort(made.pieces, [](const AddressPiece &a, const AddressPiece &b) { return a.at < b.at; });
+    uint64_t end = 0;
+    for (const AddressPiece &piece : made.pieces) {
+      if (piece.at < end)
+        fail("the pieces at " + std::to_string(piece.at) + " and before it overlap");
+      end = piece.at + addressBytes;
+    }
+    if (end > made.data.size())
+      fail("a piece reaches beyond the `data` around it");
+    return made;
+  }
+  AddressPiece piece(const json::Object &o) {
+    if (o.get("tensor_map"))
+      fail("tensor maps in structures are not supported");
+    AddressPiece made{number(o, "at", 0, maxCount), slice(&o)};
+    if (o.get("written"))
+      made.written = flag(o, "written");
+    return made;
+  }
+  bool flag(const json::Object &o, StringRef key) {
+    std::optional<bool> value = o.getBoolean(key);
+    if (!value)
+      fail("`" + key.str() + "` must be true or false");
+    return value.value_or(false);
+  }
+
   BufferSlice slice(const json::Object *o) {
     BufferSlice s;
     if (!o)
@@ -132,10 +182,13 @@ private:
       if (c.from.bytes != c.to.bytes)
         fail("a copy must have slices of equal size");
       result.steps.push_back({"", c});
+    } else if (const json::Object *fill = o.getObject("fill")) {
+      FillStep f{slice(asObject(fill->get("to"), "`to`")), uint8_t(number(*fill, "value", 0, 255))};
+      result.steps.push_back({"", f});
     } else if (const json::Object *launch = o.getObject("launch")) {
       result.steps.push_back(this->launch(*launch));
     } else {
-      fail("each of `steps` must be a `copy` or a `launch`");
+      fail("each of `steps` must be a `copy`, a `fill` or a `launch`");
     }
   }
 
@@ -166,6 +219,8 @@ private:
     eachObject(o, "arguments", [&](const json::Object &argument) {
       if (const json::Value *map = argument.get("tensor_map"))
         return made.arguments.emplace_back(tensorMap(*map, k.name, made.arguments.size())), void();
+      if (argument.get("data"))
+        return made.arguments.emplace_back(structure(argument)), void();
       if (!argument.get("value"))
         return made.arguments.emplace_back(slice(&argument)), void();
       ScalarValue s{uint64_t(argument.getInteger("value").value_or(0)), uint32_t(number(argument, "bytes", 1, 8))};
@@ -179,6 +234,7 @@ private:
     return {std::move(name), std::move(made)};
   }
 
+  static constexpr uint64_t addressBytes = 8;
   static constexpr uint64_t maxCount = std::numeric_limits<int32_t>::max();
   static constexpr uint64_t maxBytes = 1ull << 40;
   DiagnosticEngine &diagnostics;

@@ -3,6 +3,8 @@
 #include "ManifestText.h"
 #include "TensorMapText.h"
 
+#include "hloc/support/Check.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -178,6 +180,7 @@ private:
     number("value", scalar.value);
     number("bytes", scalar.bytes);
   }
+  void print(const StructureValue &) { HLOC_UNREACHABLE("a kernel of ours takes a structure"); }
   void print(const CopyStep &copy) {
     slice("from", copy.from);
     slice("to", copy.to);

@@ -76,6 +76,11 @@ bool EmulatorDevice::lend(uint32_t buffer, const void *bytes, uint64_t numBytes,
          upload(buffer, bytes, numBytes, error);
 }
 
+bool EmulatorDevice::address(const BufferSlice &slice, uint64_t &result, std::string &) {
+  result = machine->address(slice.buffer) + slice.offset;
+  return true;
+}
+
 bool EmulatorDevice::download(const BufferSlice &slice, void *bytes, std::string &error) {
   machine->requireWritten(slice.buffer, slice.offset, slice.bytes);
   if (slice.bytes)
@@ -97,31 +102,40 @@ bool EmulatorDevice::fill(const FillStep &fill, std::string &error) {
 
 bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
   const DeviceKernel &kernel = launch.kernel;
-  LaunchRequest request{kernel.name, kernel.grid, kernel.block, kernel.dynamicSharedBytes, {}, kernel.cluster};
+  LaunchRequest request{kernel.name, kernel.grid, kernel.block, kernel.dynamicSharedBytes, {}, kernel.cluster, {}};
+  auto reach = [&](const AddressPiece &piece) {
+    request.reached.push_back({piece.slice.buffer, piece.slice.offset, piece.slice.bytes, piece.written});
+  };
+  forEachWritten(kernel, launch.step, [&](const BufferSlice &slice) { beginWriting(slice.buffer); });
   for (size_t i = 0; i < launch.step.arguments.size(); ++i) {
     const auto &argument = launch.step.arguments[i];
     if (const auto *slice = sliceOf(argument)) {
-      if (kernel.written[i])
-        beginWriting(slice->buffer);
       const BufferArgument memory{slice->buffer, slice->offset, slice->bytes, kernel.written[i]};
       if (const auto *map = std::get_if<TensorMapSlice>(&argument))
         request.arguments.push_back(TensorMapArgument{memory, map->recipe});
       else
         request.arguments.push_back(memory);
+    } else if (const auto *structure = std::get_if<StructureValue>(&argument)) {
+      std::string bytes = structure->data;
+      if (!fillAddresses(*this, structure->pieces, bytes, error))
+        return false;
+      llvm::for_each(structure->pieces, reach);
+      request.arguments.push_back(BytesArgument{{bytes.begin(), bytes.end()}});
     } else {
       const auto &scalar = std::get<ScalarValue>(argument);
       request.arguments.push_back(ScalarArgument{scalar.value, scalar.bytes});
     }
   }
+  llvm::for_each(launch.step.reached, reach);
   ++numLaunches;
   if (launchListener)
     launchListener(kernel.name, numLaunches, options.schedule.name());
   size_t numBefore = machine->findings().size();
   bool fine = succeeded(machine->launch(request, diagnostics));
-  for (size_t i = 0; i < launch.step.arguments.size(); ++i) // two that lie in one place: neither is right
-    if (const auto *slice = sliceOf(launch.step.arguments[i]);
-        slice && kernel.written[i] && places[slice->buffer] && !isCurrent[slice->buffer])
-      machine->discard(slice->buffer);
+  forEachWritten(kernel, launch.step, [&](const BufferSlice &slice) { // two that lie in one place: neither is right
+    if (places[slice.buffer] && !isCurrent[slice.buffer])
+      machine->discard(slice.buffer);
+  });
   bool ran = fine || machine->findings().size() > numBefore;
   return reportFindings() && ran;
 }

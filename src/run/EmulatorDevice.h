@@ -47,6 +47,7 @@ public:
   bool reset(std::string &error) override;
   bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) override;
   bool lend(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) override;
+  bool address(const BufferSlice &slice, uint64_t &result, std::string &error) override;
   bool download(const BufferSlice &slice, void *bytes, std::string &error) override;
   bool copy(const CopyStep &copy, std::string &error) override;
   bool fill(const FillStep &fill, std::string &error) override;

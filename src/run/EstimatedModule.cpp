@@ -92,10 +92,10 @@ static double footprintOf(const DeviceProgram &program, const DeviceKernel &kern
       return;
     isFound = true;
     std::set<std::tuple<uint32_t, uint64_t, uint64_t>> seen;
-    for (const auto &argument : launch->arguments)
-      if (const auto *slice = sliceOf(argument);
-          slice && seen.insert({slice->buffer, slice->offset, slice->bytes}).second)
-        sectors += std::ceil(double(slice->bytes) / 32);
+    forEachSlice(step, [&](const BufferSlice &slice) {
+      if (seen.insert({slice.buffer, slice.offset, slice.bytes}).second)
+        sectors += std::ceil(double(slice.bytes) / 32);
+    });
   });
   return sectors;
 }

@@ -185,9 +185,8 @@ std::vector<bool> findWritten(const DeviceProgram &program) {
       for (const BufferSlice &slice : call->writes)
         written[slice.buffer] = true;
     else if (const auto *launch = std::get_if<LaunchStep>(&step.action))
-      for (auto [number, argument] : llvm::enumerate(launch->arguments))
-        if (const auto *slice = sliceOf(argument); slice && program.kernels[launch->kernel].written[number])
-          written[slice->buffer] = true;
+      forEachWritten(program.kernels[launch->kernel], *launch,
+                     [&](const BufferSlice &slice) { written[slice.buffer] = true; });
   });
   return written;
 }
@@ -202,17 +201,24 @@ bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::Array
   }
   const std::vector<bool> written = findWritten(program);
   std::string error;
-  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
-    const DeviceBuffer &buffer = program.buffers[i];
+  for (const DeviceBuffer &buffer : program.buffers)
     if (!check(device.allocate(buffer, error), error))
       return false;
+  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
+    const DeviceBuffer &buffer = program.buffers[i];
+    std::string constant;
     std::vector<uint8_t> storage;
     llvm::ArrayRef<uint8_t> bytes;
     if (buffer.contents == DeviceBuffer::Contents::Input)
       bytes = bytesWithLayout(*values[buffer.input], shapes[buffer.input], storage);
-    else if (buffer.contents == DeviceBuffer::Contents::Constant)
+    else if (buffer.contents == DeviceBuffer::Contents::Constant && buffer.pieces.empty())
       bytes = llvm::arrayRefFromStringRef(buffer.constant);
-    else
+    else if (buffer.contents == DeviceBuffer::Contents::Constant) {
+      constant = buffer.constant;
+      if (!check(fillAddresses(device, buffer.pieces, constant, error), error))
+        return false;
+      bytes = llvm::arrayRefFromStringRef(constant);
+    } else
       continue;
     if (bytes.size() > buffer.bytes)
       return check(false,

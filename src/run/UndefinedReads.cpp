@@ -12,6 +12,9 @@ template <typename Visit> void forEachSlice(DeviceProgram &program, const Visit 
   forEachStep(program.steps, [&](Step &step) { forEachSlice(step, visit); });
   for (BufferSlice &result : program.results)
     visit(result);
+  for (DeviceBuffer &buffer : program.buffers)
+    for (AddressPiece &piece : buffer.pieces)
+      visit(piece.slice);
 }
 
 struct Part {

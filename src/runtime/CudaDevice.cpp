@@ -5,6 +5,7 @@
 #include "Cudnn.h"
 
 #include <algorithm>
+#include <list>
 #include <map>
 #include <utility>
 
@@ -319,6 +320,10 @@ bool CudaDevice::Impl::launchClusters(const DeviceKernel &kernel, Function funct
                "launching kernel `" + kernel.name + "` (cuLaunchKernelEx)", error);
 }
 
+bool CudaDevice::address(const BufferSlice &slice, uint64_t &result, std::string &error) {
+  return impl->address(slice, result, error);
+}
+
 bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
   const DeviceKernel &kernel = launch.kernel;
   const auto &arguments = launch.step.arguments;
@@ -331,10 +336,18 @@ bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
     return false;
   std::vector<uint64_t> values(arguments.size()); // little endian: short scalars lie in the first bytes
   std::vector<void *> parameters;
+  std::list<std::string> structures;
   for (size_t i = 0; i < values.size(); ++i) {
     if (std::holds_alternative<TensorMapSlice>(arguments[i])) {
       error = "kernel `" + kernel.name + "` has a tensor map, which is not made here yet";
       return false;
+    }
+    if (const auto *structure = std::get_if<StructureValue>(&arguments[i])) {
+      std::string &bytes = structures.emplace_back(structure->data);
+      if (!fillAddresses(*this, structure->pieces, bytes, error))
+        return false;
+      parameters.push_back(bytes.data());
+      continue;
     }
     if (const auto *slice = std::get_if<BufferSlice>(&arguments[i])) {
       if (!impl->address(*slice, values[i], error))

@@ -111,6 +111,8 @@ struct LaunchRequest {
   std::vector<LaunchArgument> arguments; ///< one per kernel parameter
   /// Blocks of each cluster along each dimension; unset: as the kernel's .reqnctapercluster, or none.
   std::optional<Dim3> cluster = {};
+  /// Besides, what the kernel finds by addresses in structures and in memory (Emulator::address).
+  std::vector<BufferArgument> reached = {};
 };
 
 enum class FindingKind : uint8_t {
@@ -202,6 +204,8 @@ public:
   /// 256-byte aligned device memory. `Unwritten` bytes are filled with a pattern (0xA5) and marked as nobody's.
   BufferId allocate(llvm::StringRef name, uint64_t bytes, Contents contents);
   llvm::MutableArrayRef<uint8_t> bytes(BufferId buffer);
+  /// Where it lies for kernels.
+  uint64_t address(BufferId buffer) const;
   /// The buffer, a `Written` one, lies in these bytes, which are as many and live until reset(), instead of in memory
   /// of its own. False if it has to have its own: stores to buffers that launches may only read are not kept away, or
   /// the bytes lie where no vector does.

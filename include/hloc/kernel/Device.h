@@ -31,8 +31,9 @@ struct DeviceBuffer {
   std::string name;   ///< for reports: `p0`, `p1{2}`, `result{0}`, `temporary 3`
   uint64_t bytes = 0; ///< as allocated: sizes of sub-byte arrays are rounded up to whole 32-bit words
   Contents contents = Contents::Unwritten;
-  uint32_t input = 0;   ///< Input: which entry parameter leaf, counted over all parameters in order
-  std::string constant; ///< Constant: bytes in device layout
+  uint32_t input = 0;                    ///< Input: which entry parameter leaf, counted over all parameters in order
+  std::string constant;                  ///< Constant: bytes in device layout
+  std::vector<AddressPiece> pieces = {}; ///< Constant: addresses in it, which are filled in when all buffers have one
   std::optional<DevicePlace> place = std::nullopt; ///< Unwritten; nothing: memory of its own
 };
 
@@ -81,6 +82,8 @@ public:
   virtual bool lend(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) {
     return upload(buffer, bytes, numBytes, error);
   }
+  /// Where the slice lies for kernels.
+  virtual bool address(const BufferSlice &slice, uint64_t &result, std::string &error) = 0;
   /// Device to host; waits for all work before it. Devices that can tell report bytes that nothing has written.
   virtual bool download(const BufferSlice &slice, void *bytes, std::string &error) = 0;
   virtual bool copy(const CopyStep &copy, std::string &error) = 0;
@@ -99,6 +102,26 @@ public:
   /// Whether the last failure means that the device or its driver is too old for what was asked.
   virtual bool isTooOld() const { return false; }
 };
+
+/// Visits what a launch of `kernel` may write. `visit(slice)`.
+template <typename Visit>
+void forEachWritten(const DeviceKernel &kernel, const LaunchStep &launch, const Visit &visit) {
+  for (size_t i = 0; i < launch.arguments.size(); ++i) {
+    const auto *slice = sliceOf(launch.arguments[i]);
+    if (slice && kernel.written[i])
+      visit(*slice);
+    if (const auto *structure = std::get_if<StructureValue>(&launch.arguments[i]))
+      for (const AddressPiece &piece : structure->pieces)
+        if (piece.written)
+          visit(piece.slice);
+  }
+  for (const AddressPiece &piece : launch.reached)
+    if (piece.written)
+      visit(piece.slice);
+}
+
+/// Fills the addresses of `pieces` into `bytes`, which have room for them. False as the device's functions.
+bool fillAddresses(Device &device, const std::vector<AddressPiece> &pieces, std::string &bytes, std::string &error);
 
 /// Told while steps are carried out. Functions return false to give up, having said why.
 class StepListener {

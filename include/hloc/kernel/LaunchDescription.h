@@ -1,5 +1,6 @@
 #pragma once
-// How to run PTX of another compiler: buffers, then copies and kernel launches in order, then where the results lie.
+// How to run PTX of another compiler: buffers, then copies, fills and kernel launches in order, then where the results
+// lie.
 //
 //   {"target": "sm_90", "buffers": [{"id": 0, "bytes": 64, "parameter": 0}, {"id": 1, "bytes": 64}],
 //    "steps": [{"launch": {"kernel": "f", "grid": [1, 1, 1], "block": [16, 1, 1], "dynamic_shared_bytes": 0, "inputs":
@@ -21,7 +22,8 @@ class DiagnosticEngine;
 struct LaunchBuffer {
   int64_t id = 0;
   uint64_t bytes = 0;
-  std::optional<int64_t> parameter; ///< entry parameter that fills it
+  std::optional<int64_t> parameter;       ///< entry parameter that fills it
+  std::optional<StructureValue> contents; ///< or what it is filled with: all its bytes
 };
 
 /// A kernel as one step launches it: other compilers launch one with different grids.
@@ -42,7 +44,7 @@ struct LaunchDescription {
   std::string target;
   std::vector<LaunchBuffer> buffers;
   std::vector<LaunchKernel> kernels; ///< one for each launch
-  Steps steps;                       ///< copies and launches; `buffer` of a slice is an index into `buffers`, not an id
+  Steps steps; ///< copies, fills and launches; `buffer` of a slice is an index into `buffers`, not an id
   std::vector<LaunchResult> results;
 };
 

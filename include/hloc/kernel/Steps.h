@@ -40,8 +40,21 @@ struct TensorMapSlice {
   bool operator==(const TensorMapSlice &) const = default;
 };
 
-using StepArgument = std::variant<BufferSlice, ScalarValue, TensorMapSlice>;
-/// The memory that an argument makes accessible; null for values. Constness follows `argument`.
+/// The address of a slice, eight bytes from byte `at` of a structure or of a buffer's contents.
+struct AddressPiece {
+  uint64_t at = 0;
+  BufferSlice slice;
+  bool written = false; ///< whether kernels may write there
+};
+
+/// An argument passed by value that is a structure: its bytes, in which addresses are still to be filled in.
+struct StructureValue {
+  std::string data;
+  std::vector<AddressPiece> pieces; ///< they do not overlap
+};
+
+using StepArgument = std::variant<BufferSlice, ScalarValue, TensorMapSlice, StructureValue>;
+/// The memory that an argument makes accessible; null for values and structures. Constness follows `argument`.
 template <typename Argument> auto sliceOf(Argument &argument) -> decltype(std::get_if<BufferSlice>(&argument)) {
   auto *map = std::get_if<TensorMapSlice>(&argument);
   return map ? &map->slice : std::get_if<BufferSlice>(&argument);
@@ -54,6 +67,7 @@ using Steps = std::vector<Step>;
 struct LaunchStep {
   uint32_t kernel = 0;
   std::vector<StepArgument> arguments;
+  std::vector<AddressPiece> reached = {}; ///< addresses that it finds in memory, wherever they stand there
 };
 
 struct CopyStep {
@@ -123,9 +137,15 @@ template <typename StepList, typename Visit> void forEachStep(StepList &steps, c
 /// Visits the slices a step names itself. `visit(slice)`.
 template <typename AnyStep, typename Visit> void forEachSlice(AnyStep &step, const Visit &visit) {
   if (auto *launch = std::get_if<LaunchStep>(&step.action)) {
-    for (auto &argument : launch->arguments)
+    for (auto &argument : launch->arguments) {
       if (auto *slice = sliceOf(argument))
         visit(*slice);
+      else if (auto *structure = std::get_if<StructureValue>(&argument))
+        for (auto &piece : structure->pieces)
+          visit(piece.slice);
+    }
+    for (auto &piece : launch->reached)
+      visit(piece.slice);
   } else if (auto *copy = std::get_if<CopyStep>(&step.action)) {
     visit(copy->from);
     visit(copy->to);

@@ -39,6 +39,7 @@ public:
   /// Variables of the module keep their values.
   bool reset(std::string &error) override;
   bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) override;
+  bool address(const BufferSlice &slice, uint64_t &result, std::string &error) override;
   bool download(const BufferSlice &slice, void *bytes, std::string &error) override;
   bool copy(const CopyStep &copy, std::string &error) override;
   bool fill(const FillStep &fill, std::string &error) override;

@@ -2,11 +2,14 @@
 #include "hloc/kernel/DeviceProgram.h"
 #include "hloc/support/Diagnostics.h"
 
+#include "MemoryDevice.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <cstring>
 
 using namespace hloc;
 
@@ -122,6 +125,95 @@ TEST_CASE("launch description: bad ones are refused") {
     std::string text = good;
     text.replace(text.find(from), std::string(from).size(), to);
     INFO(text);
+    CHECK(!parse(text));
+  }
+}
+
+namespace {
+/// A structure with two addresses; the second is that of a buffer that holds the address of the first.
+const std::string withPieces =
+    R"({"target": "sm_90a", "buffers": [{"id": 3, "bytes": 8, "contents": {"data": "0000000000000000",
+                                         "pieces": [{"at": 0, "buffer": 7, "offset": 16, "bytes": 48, "written": true}]}},
+                                        {"id": 7, "bytes": 64}, {"id": 8, "bytes": 4, "contents": {"data": "0a0B0c0d"}}],
+  "steps": [{"fill": {"to": {"buffer": 7, "offset": 0, "bytes": 16}, "value": 255}},
+            {"launch": {"kernel": "f", "grid": [2, 1, 1], "block": [16, 1, 1], "dynamic_shared_bytes": 8, "inputs": 0,
+              "arguments": [{"data": "01020304050607080000000000000000090a0b0c0d0e0f10",
+                             "pieces": [{"at": 16, "buffer": 3, "offset": 0, "bytes": 8},
+                                        {"at": 8, "buffer": 8, "offset": 0, "bytes": 4}]}]}}],
+  "results": [{"index": [], "buffer": 7, "offset": 0, "bytes": 64}]})";
+} // namespace
+
+TEST_CASE("launch description: structures hold addresses, and so does memory") {
+  auto d = parse(withPieces);
+  REQUIRE(d);
+  REQUIRE(d->buffers[0].contents);
+  CHECK(d->buffers[0].contents->pieces[0].slice == BufferSlice{1, 16, 48});
+  CHECK(d->buffers[0].contents->pieces[0].written);
+  CHECK(d->buffers[2].contents->data == "\x0a\x0b\x0c\x0d");
+  CHECK(std::get<FillStep>(d->steps[0].action).value == 255);
+  const auto &structure = std::get<StructureValue>(std::get<LaunchStep>(d->steps[1].action).arguments[0]);
+  CHECK(structure.data.size() == 24);
+  CHECK(structure.data[16] == 9);
+  REQUIRE(structure.pieces.size() == 2);
+  CHECK(structure.pieces[0].at == 8);
+  CHECK(structure.pieces[1].slice == BufferSlice{0, 0, 8});
+  CHECK(!structure.pieces[1].written);
+}
+
+TEST_CASE("launch description: kernels reach what the contents of their buffers name") {
+  auto d = parse(withPieces);
+  REQUIRE(d);
+  std::string error;
+  auto program =
+      deviceProgram(*d, {{}, {false}}, [](uint32_t, llvm::ArrayRef<uint32_t>) { return std::nullopt; }, {{}}, error);
+  INFO(error);
+  REQUIRE(program);
+  const auto &launch = std::get<LaunchStep>(program->steps[1].action);
+  REQUIRE(launch.reached.size() == 1);
+  CHECK(launch.reached[0].slice == BufferSlice{1, 16, 48});
+  std::vector<BufferSlice> written;
+  forEachWritten(program->kernels[0], launch, [&](const BufferSlice &slice) { written.push_back(slice); });
+  CHECK(written == std::vector<BufferSlice>{{1, 16, 48}});
+  CHECK(program->kernels[0].bytesWritten == 48);
+  CHECK(program->kernels[0].bytesRead == 12);
+  CHECK(program->buffers[0].contents == DeviceBuffer::Contents::Constant);
+  CHECK(program->buffers[1].contents == DeviceBuffer::Contents::Unwritten);
+
+  test::MemoryDevice device;
+  for (const DeviceBuffer &buffer : program->buffers)
+    REQUIRE(device.allocate(buffer, error));
+  std::string bytes = program->buffers[0].constant;
+  REQUIRE(fillAddresses(device, program->buffers[0].pieces, bytes, error));
+  uint64_t address = 0;
+  std::memcpy(&address, bytes.data(), sizeof address);
+  CHECK(address == reinterpret_cast<uintptr_t>(device.buffers[1].data() + 16));
+}
+
+TEST_CASE("launch description: bad structures, contents and fills are refused") {
+  const std::pair<const char *, const char *> changes[] = {
+      {"\"at\": 8", "\"at\": 9"},   // overlaps the piece at 16
+      {"\"at\": 16", "\"at\": 17"}, // reaches beyond the structure
+      {"\"at\": 8", "\"at\": -1"},
+      {"\"at\": 8, ", ""},
+      {"\"0a0B0c0d\"", "\"0a0B0c0\""}, // half a byte
+      {"\"0a0B0c0d\"", "\"0a0B0c\""},  // not all of the buffer
+      {"\"0a0B0c0d\"", "\"0a0B0c0g\""},
+      {"\"0a0B0c0d\"", "7"},
+      {"\"bytes\": 4, \"contents\"", "\"bytes\": 4, \"parameter\": 0, \"contents\""},
+      {"{\"data\": \"0a0B0c0d\"}", "[]"},
+      {"\"written\": true", "\"written\": 1"},
+      {"\"buffer\": 8", "\"buffer\": 9"},
+      {"\"bytes\": 48", "\"bytes\": 49"},
+      {"\"at\": 8, ", "\"at\": 8, \"tensor_map\": {}, "},
+      {"\"value\": 255", "\"value\": 256"},
+      {"\"fill\": {\"to\"", "\"fill\": {\"from\""},
+      {"\"pieces\": [{\"at\": 16", "\"pieces\": [7, {\"at\": 16"}};
+  for (auto [from, to] : changes) {
+    std::string text = withPieces;
+    size_t at = text.find(from);
+    INFO(from << " -> " << to);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, std::string(from).size(), to);
     CHECK(!parse(text));
   }
 }

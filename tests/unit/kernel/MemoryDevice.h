@@ -32,6 +32,10 @@ public:
     std::memcpy(buffers[buffer].data(), bytes, numBytes);
     return true;
   }
+  bool address(const BufferSlice &slice, uint64_t &result, std::string &) override {
+    result = reinterpret_cast<uintptr_t>(at(slice));
+    return true;
+  }
   bool download(const BufferSlice &slice, void *bytes, std::string &) override {
     std::memcpy(bytes, at(slice), slice.bytes);
     return true;

@@ -69,6 +69,14 @@ TEST_CASE("cuda device moves bytes and launches with the arguments it was given"
     REQUIRE(device->launch(launchOf("k"), error));
     CHECK_THAT(calls(), Contains("launch <<<3 2 1, 64 1 2, 0>>> first byte of memory 42, scalar 77"));
     CHECK_THAT(calls(), !Contains("cuFuncSetAttribute"));
+    Launch structure = launchOf("k");
+    structure.step.arguments[0] = StructureValue{std::string(16, '\1'), {{0, {0, 1, 8}}}};
+    structure.step.arguments[1] = ScalarValue{78, 4};
+    REQUIRE(device->launch(structure, error));
+    CHECK_THAT(calls(), Contains("first byte of memory 1, scalar 78"));
+    structure.step.arguments[0] = StructureValue{std::string(16, '\1'), {{8, {0, 1, 16}}}};
+    CHECK(!device->launch(structure, error));
+    CHECK_THAT(error, Contains("16 bytes from 1 of `b`"));
   }
   for (const char *released : {"cuMemFree_v2\ncuMemFree_v2", "cuModuleUnload", "cuEventDestroy_v2\ncuEventDestroy_v2",
                                "cuStreamDestroy_v2", "cuDevicePrimaryCtxRelease_v2"})
