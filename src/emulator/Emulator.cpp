@@ -410,6 +410,21 @@ std::string Emulator::Impl::checkSlice(const BufferArgument &slice) const {
   return "";
 }
 
+static bool checkMap(const TensorMapArgument &map, const LaunchRequest &request, size_t argument,
+                     DiagnosticEngine &diagnostics) {
+  if (map.recipe.interleave != TensorMapInterleave::None) {
+    diagnostics.report(DiagnosticKind::UnsupportedFeature,
+                       fmt::format("kernel `{}`: interleaved tensor maps are not supported", request.kernel));
+    return false;
+  }
+  const std::string error = findTensorMapError(map.recipe, map.tensor.offset);
+  if (!error.empty())
+    diagnostics.report(
+        DiagnosticKind::BadLaunch,
+        fmt::format("kernel `{}`: argument {} is no tensor map of a driver: {}", request.kernel, argument, error));
+  return error.empty();
+}
+
 bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics) {
   auto fail = [&](const std::string &message) { return refuse(request, diagnostics, message); };
   const Dim3 &block = request.block, &grid = request.grid;
@@ -454,14 +469,18 @@ bool Emulator::Impl::checkArguments(const Kernel &kernel, const LaunchRequest &r
     if (buffer)
       if (std::string why = checkSlice(*buffer); !why.empty())
         return fail(fmt::format("argument {}{}", i, why));
-    if (map && map->recipe.interleave != TensorMapInterleave::None) {
-      diagnostics.report(DiagnosticKind::UnsupportedFeature,
-                         fmt::format("kernel `{}`: interleaved tensor maps are not supported", request.kernel));
+    if (map && !checkMap(*map, request, i, diagnostics))
       return false;
+    if (!structure)
+      continue;
+    for (const BytesArgument::Map &inside : structure->maps) {
+      if (inside.at > given || tensorMapBytes > given - inside.at)
+        return fail(fmt::format("argument {}: a tensor map reaches beyond it", i));
+      if (std::string why = checkSlice(inside.map.tensor); !why.empty())
+        return fail(fmt::format("argument {}, tensor map at {}{}", i, inside.at, why));
+      if (!checkMap(inside.map, request, i, diagnostics))
+        return false;
     }
-    if (map)
-      if (std::string error = findTensorMapError(map->recipe, map->tensor.offset); !error.empty())
-        return fail(fmt::format("argument {} is no tensor map of a driver: {}", i, error));
   }
   for (const BufferArgument &reached : request.reached)
     if (std::string why = checkSlice(reached); !why.empty())
@@ -492,6 +511,12 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
     if (const auto *structure = std::get_if<BytesArgument>(&launch.request.arguments[i])) {
       std::copy(structure->bytes.begin(), structure->bytes.end(),
                 launch.parameters.begin() + long(launch.kernel.paramOffsets[i]));
+      for (const BytesArgument::Map &inside : structure->maps) {
+        const BufferArgument &tensor = inside.map.tensor;
+        grant(tensor);
+        llvm::copy(encodeTensorMap(inside.map.recipe, addressOf(tensor.buffer) + tensor.offset),
+                   launch.parameters.begin() + long(launch.kernel.paramOffsets[i] + inside.at));
+      }
       continue;
     }
     const auto *map = std::get_if<TensorMapArgument>(&launch.request.arguments[i]);

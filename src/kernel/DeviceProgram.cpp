@@ -233,7 +233,7 @@ std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description,
         use(*slice, written);
       else if (auto *structure = std::get_if<StructureValue>(&argument))
         for (AddressPiece &piece : structure->pieces)
-          useWords(piece.slice, piece.written);
+          piece.map ? use(piece.slice, piece.written) : useWords(piece.slice, piece.written);
     }
     for (AddressPiece &piece : launch->reached)
       useWords(piece.slice, piece.written);

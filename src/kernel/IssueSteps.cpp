@@ -98,6 +98,10 @@ std::string describeUnsupported(const Step &step) {
 bool fillAddresses(Device &device, const std::vector<AddressPiece> &pieces, std::string &bytes, std::string &error) {
   for (const AddressPiece &piece : pieces) {
     uint64_t address = 0;
+    if (piece.map) {
+      error = "a tensor map is among what memory is filled with; it has to be passed to the kernel";
+      return false;
+    }
     if (!device.address(piece.slice, address, error))
       return false;
     std::memcpy(&bytes[piece.at], &address, sizeof address);

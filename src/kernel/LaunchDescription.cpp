@@ -49,6 +49,11 @@ private:
       diagnostics.report(DiagnosticKind::BadAttribute, "launch description: " + std::move(message));
     failed = true;
   }
+  void refuse(const std::string &message) {
+    if (!failed)
+      diagnostics.report(DiagnosticKind::UnsupportedFeature, "launch description: " + message);
+    failed = true;
+  }
   const json::Object *asObject(const json::Value *value, StringRef what) {
     const json::Object *object = value ? value->getAsObject() : nullptr;
     if (!object)
@@ -91,7 +96,9 @@ private:
     if (!o.get("contents"))
       return;
     if (const json::Object *given = asObject(o.get("contents"), "`contents`"))
-      b.contents = structure(*given);
+      b.contents = structure(*given, "`contents` of buffer " + std::to_string(b.id));
+    if (b.contents && llvm::any_of(b.contents->pieces, [](const AddressPiece &piece) { return piece.map.has_value(); }))
+      refuse("tensor maps in memory are not supported");
     if (b.contents && b.contents->data.size() != b.bytes)
       fail("`contents` of buffer " + std::to_string(b.id) + " must have all its bytes");
     if (b.parameter)
@@ -99,29 +106,35 @@ private:
   }
 
   /// `{"data": "0001ff", "pieces": [{"at": 8, "buffer": 0, "offset": 0, "bytes": 64, "written": true}]}`
-  StructureValue structure(const json::Object &o) {
+  StructureValue structure(const json::Object &o, const std::string &where) {
     StructureValue made;
     const StringRef digits = o.getString("data").value_or("?");
     if (digits.size() % 2 || !tryGetFromHex(digits, made.data))
       fail("`data` must be pairs of hexadecimal digits");
     if (!o.get("pieces"))
       return made;
-    eachObject(o, "pieces", [&](const json::Object &piece) { made.pieces.push_back(this->piece(piece)); });
+    eachObject(o, "pieces", [&](const json::Object &piece) { made.pieces.push_back(this->piece(piece, where)); });
     llvm::sort(made.pieces, [](const AddressPiece &a, const AddressPiece &b) { return a.at < b.at; });
     uint64_t end = 0;
     for (const AddressPiece &piece : made.pieces) {
       if (piece.at < end)
         fail("the pieces at " + std::to_string(piece.at) + " and before it overlap");
-      end = piece.at + addressBytes;
+      end = piece.at + piece.bytes();
     }
     if (end > made.data.size())
       fail("a piece reaches beyond the `data` around it");
     return made;
   }
-  AddressPiece piece(const json::Object &o) {
-    if (o.get("tensor_map"))
-      fail("tensor maps in structures are not supported");
-    AddressPiece made{number(o, "at", 0, maxCount), slice(&o)};
+  AddressPiece piece(const json::Object &o, const std::string &where) {
+    AddressPiece made;
+    made.at = number(o, "at", 0, maxCount);
+    if (const json::Value *value = o.get("tensor_map")) {
+      TensorMapSlice map = tensorMap(*value, where);
+      made.slice = map.slice;
+      made.map = std::move(map.recipe);
+    } else {
+      made.slice = slice(&o);
+    }
     if (o.get("written"))
       made.written = flag(o, "written");
     return made;
@@ -154,15 +167,12 @@ private:
       fail("a slice reaches beyond buffer " + std::to_string(id));
   }
 
-  TensorMapSlice tensorMap(const json::Value &value, const std::string &kernel, size_t number) {
+  TensorMapSlice tensorMap(const json::Value &value, const std::string &where) {
     TensorMapSlice map;
     std::string error;
     if (isSubByte(value)) {
-      diagnostics.report(DiagnosticKind::UnsupportedFeature,
-                         "launch description: tensor maps of elements of less than a byte are not supported");
-      failed = true;
-    } else if (!manifest_text::readTensorMap(
-                   {value, "argument " + std::to_string(number) + " of `" + kernel + "`, tensor map", error}, map)) {
+      refuse("tensor maps of elements of less than a byte are not supported");
+    } else if (!manifest_text::readTensorMap({value, where + ", tensor map", error}, map)) {
       fail(error);
     } else {
       find(map.slice, map.slice.buffer);
@@ -217,10 +227,11 @@ private:
     k.dynamicSharedBytes = uint32_t(number(o, "dynamic_shared_bytes", 0, maxCount));
     LaunchStep made{uint32_t(result.kernels.size()), {}};
     eachObject(o, "arguments", [&](const json::Object &argument) {
+      const std::string where = "argument " + std::to_string(made.arguments.size()) + " of `" + k.name + "`";
       if (const json::Value *map = argument.get("tensor_map"))
-        return made.arguments.emplace_back(tensorMap(*map, k.name, made.arguments.size())), void();
+        return made.arguments.emplace_back(tensorMap(*map, where)), void();
       if (argument.get("data"))
-        return made.arguments.emplace_back(structure(argument)), void();
+        return made.arguments.emplace_back(structure(argument, where)), void();
       if (!argument.get("value"))
         return made.arguments.emplace_back(slice(&argument)), void();
       ScalarValue s{uint64_t(argument.getInteger("value").value_or(0)), uint32_t(number(argument, "bytes", 1, 8))};
@@ -234,7 +245,6 @@ private:
     return {std::move(name), std::move(made)};
   }
 
-  static constexpr uint64_t addressBytes = 8;
   static constexpr uint64_t maxCount = std::numeric_limits<int32_t>::max();
   static constexpr uint64_t maxBytes = 1ull << 40;
   DiagnosticEngine &diagnostics;

@@ -100,12 +100,14 @@ bool EmulatorDevice::fill(const FillStep &fill, std::string &error) {
   return true;
 }
 
+static BufferArgument argumentOf(const AddressPiece &piece) {
+  return {piece.slice.buffer, piece.slice.offset, piece.slice.bytes, piece.written};
+}
+
 bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
   const DeviceKernel &kernel = launch.kernel;
   LaunchRequest request{kernel.name, kernel.grid, kernel.block, kernel.dynamicSharedBytes, {}, kernel.cluster, {}};
-  auto reach = [&](const AddressPiece &piece) {
-    request.reached.push_back({piece.slice.buffer, piece.slice.offset, piece.slice.bytes, piece.written});
-  };
+  auto reach = [&](const AddressPiece &piece) { request.reached.push_back(argumentOf(piece)); };
   forEachWritten(kernel, launch.step, [&](const BufferSlice &slice) { beginWriting(slice.buffer); });
   for (size_t i = 0; i < launch.step.arguments.size(); ++i) {
     const auto &argument = launch.step.arguments[i];
@@ -116,11 +118,19 @@ bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
       else
         request.arguments.push_back(memory);
     } else if (const auto *structure = std::get_if<StructureValue>(&argument)) {
+      BytesArgument made;
+      std::vector<AddressPiece> addresses;
+      for (const AddressPiece &piece : structure->pieces)
+        if (piece.map)
+          made.maps.push_back({piece.at, {argumentOf(piece), *piece.map}});
+        else
+          addresses.push_back(piece);
       std::string bytes = structure->data;
-      if (!fillAddresses(*this, structure->pieces, bytes, error))
+      if (!fillAddresses(*this, addresses, bytes, error))
         return false;
-      llvm::for_each(structure->pieces, reach);
-      request.arguments.push_back(BytesArgument{{bytes.begin(), bytes.end()}});
+      llvm::for_each(addresses, reach);
+      made.bytes.assign(bytes.begin(), bytes.end());
+      request.arguments.push_back(std::move(made));
     } else {
       const auto &scalar = std::get<ScalarValue>(argument);
       request.arguments.push_back(ScalarArgument{scalar.value, scalar.bytes});

@@ -91,15 +91,20 @@ struct ScalarArgument {
   uint32_t bytes = 8;
 };
 
-/// A kernel argument of any size, such as a structure.
-struct BytesArgument {
-  std::vector<uint8_t> bytes;
-};
-
 /// A tensor map over a part of a buffer, which is passed by value in 128 bytes. Copies by it are accesses to that part.
 struct TensorMapArgument {
   BufferArgument tensor;
   TensorMapRecipe recipe;
+};
+
+/// A kernel argument of any size, such as a structure.
+struct BytesArgument {
+  struct Map {
+    uint64_t at = 0; ///< byte from which its 128 bytes replace `bytes`
+    TensorMapArgument map;
+  };
+  std::vector<uint8_t> bytes;
+  std::vector<Map> maps = {};
 };
 
 using LaunchArgument = std::variant<BufferArgument, ScalarArgument, BytesArgument, TensorMapArgument>;

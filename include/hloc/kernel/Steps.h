@@ -40,17 +40,23 @@ struct TensorMapSlice {
   bool operator==(const TensorMapSlice &) const = default;
 };
 
-/// The address of a slice, eight bytes from byte `at` of a structure or of a buffer's contents.
+/// The address of a slice, eight bytes from byte `at` of a structure or of a buffer's contents; or a tensor map of it,
+/// in 128 bytes.
 struct AddressPiece {
   uint64_t at = 0;
   BufferSlice slice;
   bool written = false; ///< whether kernels may write there
+  std::optional<TensorMapRecipe> map = std::nullopt;
+
+  uint64_t bytes() const { return map ? 128 : 8; }
+  bool operator==(const AddressPiece &) const = default;
 };
 
 /// An argument passed by value that is a structure: its bytes, in which addresses are still to be filled in.
 struct StructureValue {
   std::string data;
   std::vector<AddressPiece> pieces; ///< they do not overlap
+  bool operator==(const StructureValue &) const = default;
 };
 
 using StepArgument = std::variant<BufferSlice, ScalarValue, TensorMapSlice, StructureValue>;

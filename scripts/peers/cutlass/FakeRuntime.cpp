@@ -96,8 +96,13 @@ std::string sliceFrom(uint64_t address) {
   const Allocation &in = allocations[size_t(number)];
   return text("\"buffer\": %d, \"offset\": %llu, \"bytes\": %llu", number,
               static_cast<unsigned long long>(address - in.address),
-              static_cast<unsigned long long>(in.bytes - (address - in.address))) +
-         (in.parameter < 0 && in.uploaded.empty() ? ", \"written\": true" : "");
+              static_cast<unsigned long long>(in.bytes - (address - in.address)));
+}
+
+/// Whether kernels may write there: memory that nobody else has filled.
+const char *writtenText(uint64_t address) {
+  const Allocation &in = allocations.at(size_t(find(address)));
+  return in.parameter < 0 && in.uploaded.empty() ? ", \"written\": true" : "";
 }
 
 // ---- Tensor maps --------------------------------------------------------------------------------------------------
@@ -109,7 +114,7 @@ struct MarkedMap {
   char unused[128 - 40];
 };
 static_assert(sizeof(MarkedMap) == sizeof(CUtensorMap) && sizeof mark == sizeof MarkedMap::mark);
-std::vector<std::string> tensorMaps; ///< JSON of each
+std::vector<std::string> tensorMaps; ///< members of a piece in JSON, of each
 
 struct CommonFields {
   CUtensorMapDataType type;
@@ -135,12 +140,13 @@ CUresult encode(CUtensorMap *map, const CommonFields &f, const std::string &ofMo
   std::memcpy(made.mark, mark, sizeof mark);
   made.number = tensorMaps.size();
   std::memcpy(static_cast<void *>(map), &made, sizeof made);
-  tensorMaps.push_back("{" + sliceFrom(reinterpret_cast<uint64_t>(f.address)) +
+  tensorMaps.push_back("\"tensor_map\": {" + sliceFrom(reinterpret_cast<uint64_t>(f.address)) +
                        text(", \"type\": \"%s\", \"dims\": ", types[f.type]) + list(f.dims, f.rank) +
                        ", \"strides\": " + list(f.strides, f.rank - 1) + ofMode +
                        ", \"element_strides\": " + list(f.elementStrides, f.rank) +
                        text(", \"interleave\": \"%s\", \"swizzle\": \"%s\", \"l2\": \"%s\", \"fill\": \"%s\"}",
-                            interleaves[f.interleave], swizzles[f.swizzle], promotions[f.l2], f.fill ? "nan" : "zero"));
+                            interleaves[f.interleave], swizzles[f.swizzle], promotions[f.l2], f.fill ? "nan" : "zero") +
+                       writtenText(reinterpret_cast<uint64_t>(f.address)));
   return CUDA_SUCCESS;
 }
 
@@ -158,8 +164,8 @@ CUresult encodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ran
                       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2,
                       CUtensorMapFloatOOBfill fill) {
   return encode(map, {type, rank, address, dims, strides, elementStrides, interleave, swizzle, l2, fill},
-                ", \"lower_corner\": " + list(lower, rank - 2) + ", \"upper_corner\": " + list(upper, rank - 2) +
-                    text(", \"channels\": %u, \"pixels\": %u", channels, pixels));
+                ", \"im2col\": {\"lower\": " + list(lower, rank - 2) + ", \"upper\": " + list(upper, rank - 2) +
+                    text(", \"channels\": %u, \"pixels\": %u}", channels, pixels));
 }
 
 // ---- Bytes with addresses in them -----------------------------------------------------------------------------------
@@ -172,14 +178,14 @@ std::string structure(const uint8_t *bytes, size_t count) {
     std::string piece;
     if (MarkedMap map; at + sizeof map <= count && std::memcmp(bytes + at, mark, sizeof mark) == 0) {
       std::memcpy(&map, bytes + at, sizeof map);
-      piece = "\"tensor_map\": " + tensorMaps.at(map.number);
+      piece = tensorMaps.at(map.number);
       std::fill_n(plain.begin() + at, sizeof map, 0);
     } else {
       uint64_t word;
       std::memcpy(&word, bytes + at, sizeof word);
       if (find(word) < 0)
         continue;
-      piece = sliceFrom(word);
+      piece = sliceFrom(word) + writtenText(word);
       std::fill_n(plain.begin() + at, sizeof word, 0);
     }
     pieces += (pieces.empty() ? "" : ",\n      ") + text("{\"at\": %zu, ", at) + piece + "}";

@@ -5,6 +5,7 @@
 #include "MemoryDevice.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <catch2/catch.hpp>
@@ -187,6 +188,37 @@ TEST_CASE("launch description: kernels reach what the contents of their buffers 
   uint64_t address = 0;
   std::memcpy(&address, bytes.data(), sizeof address);
   CHECK(address == reinterpret_cast<uintptr_t>(device.buffers[1].data() + 16));
+}
+
+TEST_CASE("launch description: structures hold tensor maps, memory does not") {
+  const std::string map = R"("tensor_map": {"buffer": 8, "offset": 0, "bytes": 4, "type": "u8", "dims": [4],
+                             "strides": [], "box": [16], "fill": "zero"}, "written": true)";
+  auto with = [&](size_t bytes, const std::string &at) {
+    return llvm::formatv(R"({{"target": "sm_90a", "buffers": [{{"id": 8, "bytes": 4}],
+      "steps": [{{"launch": {{"kernel": "f", "grid": [1, 1, 1], "block": [1, 1, 1], "dynamic_shared_bytes": 0, "inputs": 0,
+        "arguments": [{{"data": "{0}", "pieces": [{{"at": {1}, {2}}, {{"at": 0, "buffer": 8, "offset": 0, "bytes": 4}]}]}}],
+      "results": []})",
+                         std::string(2 * bytes, '0'), at, map)
+        .str();
+  };
+  auto d = parse(with(192, "64"));
+  REQUIRE(d);
+  const auto &pieces = std::get<StructureValue>(std::get<LaunchStep>(d->steps[0].action).arguments[0]).pieces;
+  REQUIRE(pieces.size() == 2);
+  CHECK(!pieces[0].map);
+  REQUIRE(pieces[1].map);
+  CHECK(pieces[1].at == 64);
+  CHECK(pieces[1].map->box == std::vector<uint32_t>{16});
+  CHECK(pieces[1].slice == BufferSlice{0, 0, 4});
+  CHECK(pieces[1].written);
+  CHECK(!parse(with(191, "64"))); // reaches beyond the structure
+  CHECK(!parse(with(192, "7")));  // overlaps the address
+
+  std::string inMemory = withPieces;
+  const std::string address = R"("buffer": 7, "offset": 16, "bytes": 48, "written": true)";
+  REQUIRE(inMemory.find(address) != std::string::npos);
+  inMemory.replace(inMemory.find(address), address.size(), map);
+  CHECK(!parse(inMemory));
 }
 
 TEST_CASE("launch description: bad structures, contents and fills are refused") {
