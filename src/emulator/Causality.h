@@ -204,7 +204,7 @@ private:
   std::array<Knowledge, 16> barriers;
 };
 
-/// Whether the instruction is of the asynchronous machine: mbarriers, and what completes on them.
+/// Whether the instruction is of the asynchronous machine: mbarriers, copies that complete on them, wgmma.
 bool isAsynchronous(const Decoded &instruction);
 
 /// Whether barriers of the whole block do not tell all about the order of its accesses.

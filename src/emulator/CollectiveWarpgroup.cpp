@@ -36,15 +36,22 @@ struct Tile {
   alignas(64) uint8_t rows[mostRows][depthBytes];
 };
 
-/// Reads of shared memory by a wgmma, in runs of whole chunks. False for those where there is no memory.
+/// When so many wgmmas of the warpgroup are over.
+Trace dateOf(const Warp &warp, uint64_t count) {
+  return asynchronousDate(warp.core->blockIndex, uint16_t(actorsOfGroups + warp.warp / warpsOfGroup), 0,
+                          uint32_t(count));
+}
+
+/// Reads of shared memory by the warp's last wgmma, in runs of whole chunks.
 void checkReads(const CollectiveCall &call, llvm::ArrayRef<ByteRange> runs) {
-  constexpr unsigned rowBytes = Checker::rowBytes;
-  Checker checker(call.warp, call.at, Access::Read);
-  const uint64_t bytes = call.warp.core->launch.sharedBytes;
+  Warp &warp = call.warp;
+  const uint64_t bytes = warp.core->launch.sharedBytes;
+  AsyncAccess reads(warp, 0, call.at, dateOf(warp, warp.multiplies.issued), false);
   for (const ByteRange &run : runs)
-    for (uint64_t at = run.begin; at < run.begin + run.bytes; at += rowBytes)
-      if (at + rowBytes > bytes || !checker.readRow(at, 0))
-        accessLane(call.warp, call.at, Space::Shared, 0, at, rowBytes, Access::Read);
+    if (run.begin + run.bytes <= bytes)
+      reads.shared(*warp.core, run.begin, run.bytes);
+    else
+      placeRun(warp, call.at, Space::Shared, 0, run.begin, run.bytes, Access::Read); // reports it
 }
 
 /// The rows `begin` to `end` of an operand in shared memory.
@@ -262,6 +269,7 @@ void wait(const CollectiveCall &call, uint64_t left) {
   }
   completeMultiplies(own.registers, until - own.complete);
   own.complete = until;
+  observe(call.warp, call.mask, dateOf(call.warp, until));
 }
 
 } // namespace
