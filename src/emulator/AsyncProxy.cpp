@@ -206,14 +206,17 @@ void checkAccesses(const Transfer &transfer, const Trace &readsOver, const Trace
   Warp &warp = *transfer.issuer;
   AsyncAccess reads(warp, transfer.lane, *transfer.at, readsOver, false);
   AsyncAccess writes(warp, transfer.lane, *transfer.at, writesOver, true);
+  for (auto [offset, bytes] : transfer.shared)
+    isStore(transfer) ? reads.shared(*warp.core, offset, bytes) : writes.shared(*transfer.target, offset, bytes);
+  const bool each = transfer.shared.empty();
   for (const Transfer::Run &run : transfer.runs) {
     if (run.from != Transfer::nowhere && transfer.direction == Transfer::Direction::Load)
       reads.global(globalPlace(*warp.core, run.from), run.bytes);
-    else if (run.from != Transfer::nowhere)
+    else if (run.from != Transfer::nowhere && each)
       reads.shared(*warp.core, run.from, run.bytes);
     if (isStore(transfer))
       writes.global(globalPlace(*warp.core, run.to), run.bytes);
-    else
+    else if (each)
       writes.shared(*transfer.target, run.to, run.bytes);
   }
 }

@@ -99,6 +99,9 @@ struct Transfer {
   Warp *issuer = nullptr;
   unsigned lane = 0;
   std::vector<Run> runs;
+  /// Offsets and bytes of what the runs touch of shared memory, where several lie side by side or in one piece of a
+  /// line; empty: each run by itself.
+  llvm::SmallVector<std::pair<uint64_t, uint64_t>, 1> shared;
   uint64_t bytes = 0;             ///< that the mbarrier counts
   const TensorMap *map = nullptr; ///< of the block's: what it makes of elements, those outside included
   Mode reduction = Mode::None;    ///< of what is there and what comes, elements of `type`

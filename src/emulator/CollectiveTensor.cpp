@@ -136,10 +136,25 @@ Place placeShared(const CollectiveCall &call, unsigned lane, uint64_t address, c
   return placeRun(call.warp, call.at, space, lane, address, bytes, access);
 }
 
+/// The ranges of shared memory that the pieces fill together: swizzled, a box comes in a thousand.
+void collectShared(const Box &box, Transfer &transfer) {
+  llvm::SmallVector<std::pair<uint64_t, uint64_t>, 64> all;
+  for (const TensorPiece &piece : box.pieces)
+    if (!piece.outside || transfer.direction == Transfer::Direction::Load)
+      all.push_back({piece.shared, piece.bytes});
+  llvm::sort(all);
+  for (auto [offset, bytes] : all)
+    if (!transfer.shared.empty() && transfer.shared.back().first + transfer.shared.back().second == offset)
+      transfer.shared.back().second += bytes;
+    else
+      transfer.shared.push_back({offset, bytes});
+}
+
 /// What the copy moves; false, with a finding, if some of it may not be touched.
 bool makeRuns(const CollectiveCall &call, unsigned lane, const Box &box, Transfer &transfer) {
   const bool store = transfer.direction == Transfer::Direction::Store;
   transfer.map = &box.map;
+  collectShared(box, transfer);
   for (const TensorPiece &piece : box.pieces) {
     if (store && piece.outside)
       continue;

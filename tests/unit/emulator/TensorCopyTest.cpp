@@ -19,8 +19,13 @@ TensorMapRecipe words(std::vector<uint64_t> dims, std::vector<uint32_t> box) {
 }
 
 /// A kernel of a map m, a pointer p0 (in %d1) to 256 words, and 4 KiB of shared memory; %d2 is the address of the map,
-/// %r5 that of shared memory, %r6 that of a barrier. Thread 0 does `issue`, all wait, then do `body`.
-std::string mapKernel(const std::string &issue, const std::string &body) {
+/// %r5 that of shared memory, %r6 that of an mbarrier. Thread 0 expects `bytes` and does `issue`; all wait for them,
+/// and do `body`.
+std::string mapKernel(const std::string &issue, const std::string &body, uint32_t bytes = 0) {
+  const std::string expect =
+      bytes ? "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], " + std::to_string(bytes) + ";\n" : "";
+  const std::string wait =
+      bytes ? "AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %p8, [%r6], 0;\n@!%p8 bra AGAIN;\n" : "";
   return R"(.version 8.6
 .target sm_90a
 .address_size 64
@@ -43,8 +48,9 @@ add.s32 %r7, %r7, %r5;
 add.s64 %d4, %d1, %d0;
 setp.ne.u32 %p1, %r1, 0;
 @%p1 bra WAIT;
-)" + issue +
-         "\nWAIT:\nbar.sync 0;\n" + body + "\nret;\n}\n";
+mbarrier.init.shared::cta.b64 [%r6], 1;
+)" + expect +
+         issue + "\nWAIT:\nbar.sync 0;\n" + wait + body + "\nret;\n}\n";
 }
 
 struct MapHarness : Harness {
@@ -76,7 +82,7 @@ std::string load2d(const std::string &coordinates) {
 
 TEST_CASE("a box of a tensor comes to shared memory", "[emulator][tensor-copy]") {
   MapHarness h;
-  h.run(words({20, 12}, {32, 8}), 240, mapKernel("mov.u32 %r9, -4;\n" + load2d("%r9, 10"), storeOut));
+  h.run(words({20, 12}, {32, 8}), 240, mapKernel("mov.u32 %r9, -4;\n" + load2d("%r9, 10"), storeOut, 1024));
   INFO(h.messages());
   REQUIRE(h.silent());
   auto got = h.read<uint32_t>(h.out);
@@ -92,7 +98,7 @@ TEST_CASE("the map may lie in global memory, with an offset", "[emulator][tensor
   h.run(recipe, 64,
         mapKernel("cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
                   "[%r5+512], [%d2+0, {-8}], [%r6], 0;",
-                  "add.s32 %r7, %r7, 512;\n" + storeOut));
+                  "add.s32 %r7, %r7, 512;\n" + storeOut, 1024));
   INFO(h.messages());
   REQUIRE(h.silent());
   auto got = h.read<uint32_t>(h.out);
@@ -103,9 +109,10 @@ TEST_CASE("the map may lie in global memory, with an offset", "[emulator][tensor
 }
 
 TEST_CASE("boxes go back to global memory, but for what lies outside", "[emulator][tensor-copy]") {
-  const std::string fill = "st.shared.u32 [%r7], %r1;\nbar.sync 0;\n@%p1 bra END;\n";
+  const std::string fill = "st.shared.u32 [%r7], %r1;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n@%p1 bra END;\n";
   auto kernel = [&](const std::string &copy) {
-    return mapKernel("", fill + copy + "\nEND: st.global.u32 [%d4], %r1;");
+    return mapKernel(
+        "", fill + copy + "\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nEND: st.global.u32 [%d4], %r1;");
   };
   MapHarness h;
   h.run(words({20, 12}, {32, 8}), 240,
@@ -139,7 +146,7 @@ TEST_CASE("pixels come with their offsets", "[emulator][tensor-copy]") {
   h.run(r, 60,
         mapKernel("mov.u16 %h1, 2;\ncp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
                   "[%r5], [%d2, {0, 1, 1}], [%r6], {%h1};",
-                  storeOut));
+                  storeOut, 1024));
   INFO(h.messages());
   REQUIRE(h.silent());
   auto got = h.read<uint32_t>(h.out);
@@ -148,6 +155,61 @@ TEST_CASE("pixels come with their offsets", "[emulator][tensor-copy]") {
   CHECK(got[3] == (5 + 3) * 4 + 4);
   CHECK(got[8] == 0);
   CHECK(got[12] == (10 + 1) * 4 + 1);
+}
+
+TEST_CASE("boxes go to the blocks of a cluster that a mask names", "[emulator][tensor-copy]") {
+  const std::string multicast =
+      "mov.u16 %h1, 1;\ncp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".L2::cache_hint [%r5], [%d2, {0, 0}], [%r6], %h1, %d1;";
+  MapHarness h;
+  h.run(words({20, 12}, {32, 8}), 240, mapKernel(multicast, storeOut, 1024));
+  INFO(h.messages());
+  REQUIRE(h.silent());
+  CHECK(h.read<uint32_t>(h.out)[32] == 21);
+
+  MapHarness beyond;
+  std::string text = mapKernel(multicast, storeOut, 1024);
+  text.replace(text.find("%h1, 1;"), 7, "%h1, 5;");
+  beyond.run(words({20, 12}, {32, 8}), 240, text);
+  const Finding *found = beyond.find(FindingKind::OutOfBounds);
+  REQUIRE(found);
+  CHECK(found->message == "copies to the blocks of mask 0x5 of a cluster of 1");
+}
+
+TEST_CASE("boxes in flight are looked at in every schedule", "[emulator][tensor-copy]") {
+  const std::string barrier = "bar.sync 0;\n", fence = "fence.proxy.async.shared::cta;\n";
+  const Schedule schedules[] = {{Schedule::Order::Ascending, 0},
+                                {Schedule::Order::Reversed, 0},
+                                {Schedule::Order::Shuffled, 1},
+                                {Schedule::Order::Shuffled, 2}};
+  auto finds = [&](FindingKind kind, const std::string &message, const std::string &text) {
+    for (const Schedule &schedule : schedules) {
+      MapHarness h;
+      h.options.schedule = schedule;
+      TensorMapRecipe swizzled = words({20, 12}, {32, 8});
+      swizzled.swizzle = TensorMapSwizzle::Bytes128;
+      h.run(swizzled, 240, text, true);
+      INFO(schedule.name() << "\n" << h.messages());
+      const Finding *found = h.find(kind);
+      REQUIRE(found);
+      CHECK(found->message.find(message) != std::string::npos);
+    }
+  };
+  const std::string expect = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], 1024;\n",
+                    wait = "AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %p8, [%r6], 0;\n@!%p8 bra AGAIN;\n",
+                    store = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d2, {0, 0}], [%r5];\n"
+                            "cp.async.bulk.commit_group;\n",
+                    waitStore = "cp.async.bulk.wait_group 0;\n", first = "@%p1 bra END;\n", end = "END:\n";
+  finds(FindingKind::SharedRace, "copy of thread 0", mapKernel(expect + load2d("0, 0"), storeOut + wait));
+  finds(FindingKind::OpenCopy, "may still write shared memory", mapKernel(expect + load2d("0, 0"), ""));
+  finds(FindingKind::SharedRace, "no fence.proxy.async between",
+        mapKernel("", "st.shared.u32 [%r7], %r1;\n" + barrier + first + store + waitStore + end));
+  finds(FindingKind::OpenCopy, "may still read shared memory",
+        mapKernel("", "st.shared.u32 [%r7], %r1;\n" + fence + barrier + first + store + end));
+  finds(FindingKind::SharedRace, "copy of thread 0",
+        mapKernel("", "st.shared.u32 [%r7], %r1;\n" + fence + barrier + first + store + "st.shared.u32 [%r5], 7;\n" +
+                          waitStore + end));
+  finds(FindingKind::UninitializedRead, "", mapKernel("", first + store + waitStore + end));
 }
 
 TEST_CASE("copies of boxes that may not be", "[emulator][tensor-copy]") {
@@ -218,9 +280,12 @@ bar.sync 0;
 setp.ne.u32 %p3, %r1, 64;
 @%p3 bra DONE;
 add.s32 %r5, %r5, 1024;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], 1024;
 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r5], [%d8, {1, 2}], [%r6];
 DONE:
 bar.sync 0;
+AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %p8, [%r6], 0;
+@!%p8 bra AGAIN;
 ld.shared.u32 %r8, [%r7+1024];
 add.s64 %d4, %d4, 2048;
 st.global.u32 [%d4], %r8;)");
