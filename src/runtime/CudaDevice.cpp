@@ -3,8 +3,10 @@
 #include "CublasLt.h"
 #include "CudaDriver.h"
 #include "Cudnn.h"
+#include "TensorMaps.h"
 
 #include <algorithm>
+#include <cstring>
 #include <list>
 #include <map>
 #include <utility>
@@ -55,6 +57,7 @@ struct CudaDevice::Impl {
   bool prepareFunction(Function function, const DeviceKernel &launched, std::string &error);
   /// The function, prepared: once for each kernel of a program, for launches to cost the host as little as they can.
   bool functionOf(const DeviceKernel &kernel, Function &function, std::string &error);
+  bool fill(const std::vector<AddressPiece> &pieces, std::string &bytes, std::string &error);
   bool launchClusters(const DeviceKernel &kernel, Function function, void **parameters, std::string &error);
   struct Prepared {
     Function function;
@@ -301,6 +304,20 @@ bool CudaDevice::Impl::functionOf(const DeviceKernel &kernel, Function &function
   return true;
 }
 
+/// Addresses and tensor maps where a structure has them.
+bool CudaDevice::Impl::fill(const std::vector<AddressPiece> &pieces, std::string &bytes, std::string &error) {
+  for (const AddressPiece &piece : pieces) {
+    uint64_t at = 0;
+    if (!address(piece.slice, at, error))
+      return false;
+    if (!piece.map)
+      std::memcpy(&bytes[piece.at], &at, sizeof at);
+    else if (!encodeTensorMap(*driver, *piece.map, at, reinterpret_cast<uint8_t *>(&bytes[piece.at]), error))
+      return false;
+  }
+  return true;
+}
+
 bool CudaDevice::Impl::launchClusters(const DeviceKernel &kernel, Function function, void **parameters,
                                       std::string &error) {
   if (!driver->cuLaunchKernelEx) {
@@ -338,13 +355,12 @@ bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
   std::vector<void *> parameters;
   std::list<std::string> structures;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (std::holds_alternative<TensorMapSlice>(arguments[i])) {
-      error = "kernel `" + kernel.name + "` has a tensor map, which is not made here yet";
-      return false;
-    }
-    if (const auto *structure = std::get_if<StructureValue>(&arguments[i])) {
-      std::string &bytes = structures.emplace_back(structure->data);
-      if (!fillAddresses(*this, structure->pieces, bytes, error))
+    const auto *structure = std::get_if<StructureValue>(&arguments[i]);
+    const auto *map = std::get_if<TensorMapSlice>(&arguments[i]);
+    if (structure || map) {
+      std::string &bytes = structures.emplace_back(structure ? structure->data : std::string(tensorMapBytes, 0));
+      if (structure ? !impl->fill(structure->pieces, bytes, error)
+                    : !impl->fill({{0, map->slice, false, map->recipe}}, bytes, error))
         return false;
       parameters.push_back(bytes.data());
       continue;

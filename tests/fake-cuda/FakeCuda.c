@@ -248,21 +248,60 @@ EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsign
   record(text);
   return 0;
 }
+/* A map is the text of what it was told, cut off behind 127 characters. */
+static int encode(void *map, const char *box, int type, unsigned rank, const unsigned long long *dims,
+                  const unsigned long long *strides, const unsigned *steps, const int *modes) {
+  char text[256];
+  int length = snprintf(text, sizeof text, "map of type %d,", type);
+  for (unsigned i = 0; i < rank; ++i)
+    length +=
+        snprintf(text + length, sizeof text - length, " %llu*%llu/%u", dims[i], i ? strides[i - 1] : 0ull, steps[i]);
+  snprintf(text + length, sizeof text - length, ", %s, modes %d %d %d %d", box, modes[0], modes[1], modes[2], modes[3]);
+  record(text);
+  if ((size_t)map % 64 || !rank || rank > 5)
+    return 1;
+  memset(map, 0, 128);
+  memcpy(map, text, strlen(text) < 127 ? strlen(text) : 127);
+  return 0;
+}
+EXPORT int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const unsigned long long *dims,
+                                  const unsigned long long *strides, const unsigned *box, const unsigned *steps,
+                                  int interleave, int swizzle, int l2, int fill) {
+  CALL(cuTensorMapEncodeTiled);
+  char text[100];
+  int length = snprintf(text, sizeof text, "box");
+  for (unsigned i = 0; i < rank && i < 5; ++i)
+    length += snprintf(text + length, sizeof text - length, " %u", box[i]);
+  const int modes[] = {interleave, swizzle, l2, fill};
+  return (size_t)address % 16 ? 1 : encode(map, text, type, rank, dims, strides, steps, modes);
+}
+EXPORT int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *address, const unsigned long long *dims,
+                                   const unsigned long long *strides, const int *lower, const int *upper,
+                                   unsigned channels, unsigned pixels, const unsigned *steps, int interleave,
+                                   int swizzle, int l2, int fill) {
+  CALL(cuTensorMapEncodeIm2col);
+  char text[100];
+  int length = snprintf(text, sizeof text, "%u of %u", pixels, channels);
+  for (unsigned i = 0; i + 2 < rank && i < 3; ++i)
+    length += snprintf(text + length, sizeof text - length, " %d:%d", lower[i], upper[i]);
+  const int modes[] = {interleave, swizzle, l2, fill};
+  return (size_t)address % 16 ? 1 : encode(map, text, type, rank, dims, strides, steps, modes);
+}
 struct Configuration {
   unsigned sizes[7];
   void *stream;
   const struct {
     int id;
     unsigned cluster[17];
-  } * attributes;
+  } *attributes;
   unsigned numAttributes;
 };
 EXPORT int cuLaunchKernelEx(const struct Configuration *c, void *function, void **parameters, void **extra) {
   CALL(cuLaunchKernelEx);
   const unsigned *cluster = c->attributes->cluster + 1;
   char text[200];
-  snprintf(text, sizeof text, "launch of %u attributes, %d is %u %u %u", c->numAttributes, c->attributes->id, cluster[0],
-           cluster[1], cluster[2]);
+  snprintf(text, sizeof text, "launch of %u attributes, %d is %u %u %u", c->numAttributes, c->attributes->id,
+           cluster[0], cluster[1], cluster[2]);
   record(text);
   return cuLaunchKernel(function, c->sizes[0], c->sizes[1], c->sizes[2], c->sizes[3], c->sizes[4], c->sizes[5],
                         c->sizes[6], c->stream, parameters, extra);

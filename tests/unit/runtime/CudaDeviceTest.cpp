@@ -83,6 +83,43 @@ TEST_CASE("cuda device moves bytes and launches with the arguments it was given"
     CHECK_THAT(calls(), Contains(released));
 }
 
+TEST_CASE("cuda device has the driver make tensor maps") {
+  std::string error;
+  forgetCalls();
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  REQUIRE(device->load(".version 8.0", error));
+  REQUIRE(device->allocate(bufferOf(4096), error));
+  TensorMapRecipe tiles;
+  tiles.type = TensorMapType::Bf16;
+  tiles.dims = {64, 16};
+  tiles.strides = {128};
+  tiles.box = {32, 8};
+  tiles.swizzle = TensorMapSwizzle::Bytes64;
+  tiles.l2 = TensorMapL2::Bytes128;
+  tiles.fill = TensorMapFill::Nan;
+  Launch launch = launchOf("k");
+  launch.step.arguments[1] = TensorMapSlice{{0, 16, 2048}, tiles};
+  REQUIRE(device->launch(launch, error));
+  CHECK_THAT(calls(), Contains("map of type 9, 64*0/1 16*128/1, box 32 8, modes 0 2 2 1"));
+  CHECK_THAT(calls(), Contains("scalar 544235885")); // `map `
+
+  TensorMapRecipe pixels;
+  pixels.type = TensorMapType::F32;
+  pixels.dims = {4, 5, 6, 2};
+  pixels.strides = {16, 80, 480};
+  pixels.elementStrides = {1, 2, 1, 1};
+  pixels.im2col = TensorMapPixels{{-1, -2}, {-3, 0}, 4, 16};
+  StructureValue structure{std::string(192, '\1'), {{64, {0, 0, 4096}, false, pixels}}};
+  launch.step.arguments[1] = structure;
+  REQUIRE(device->launch(launch, error));
+  CHECK_THAT(calls(), Contains("map of type 7, 4*0/1 5*16/2 6*80/1 2*480/1, 16 of 4 -1:-3 -2:0, modes 0 0 0 0"));
+
+  launch.step.arguments[1] = TensorMapSlice{{0, 8, 2048}, tiles};
+  CHECK_FALSE(device->launch(launch, error));
+  CHECK_THAT(error, Contains("making a tensor map (cuTensorMapEncodeTiled)"));
+}
+
 TEST_CASE("a cuda device that was reset numbers buffers from 0 again and keeps its module") {
   std::string error;
   forgetCalls();
