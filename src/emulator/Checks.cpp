@@ -117,6 +117,8 @@ void Checker::completeCopy(const Place &place, unsigned lane, uint64_t bytes) {
 
 void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
   avoidCopies(place, lane, bytes);
+  if (isEarly(place))
+    avoidEarlierGrids(warp, at, lane, place, bytes, access);
   if (readsMatter && access != Access::Write)
     checkWritten(place, lane, bytes);
   if (uninit && access != Access::Read)
@@ -171,6 +173,8 @@ void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uin
     else if (readsMatter)
       forEach([&](const Place &place, unsigned l) { checkWritten(place, l, bytes); });
   }
+  if (isEarly(base))
+    forEach([&](const Place &place, unsigned l) { avoidEarlierGrids(warp, at, l, place, bytes, access); });
   if (!tracks(base))
     return;
   if (home(base).numOpen && !global)
@@ -211,13 +215,15 @@ void Checker::run(const Place &place, uint64_t bytes) {
     for (unsigned l = 0; l < warpLanes; ++l, part.offset += bytes)
       checkWritten(part, l, bytes);
   }
-  if (!tracks(place))
-    return;
   auto forEach = [&](auto visit) {
     Place part = place;
     for (unsigned l = 0; l < warpLanes; ++l, part.offset += bytes)
       visit(part, l);
   };
+  if (isEarly(place))
+    forEach([&](const Place &part, unsigned l) { avoidEarlierGrids(warp, at, l, part, bytes, access); });
+  if (!tracks(place))
+    return;
   if (core.numOpen && place.space == Space::Shared)
     forEach([&](const Place &part, unsigned l) { avoidCopies(part, l, bytes); });
   if (mayBeIncoherent(place))
@@ -279,6 +285,9 @@ void Checker::trackGlobalRun(const Place &place, uint64_t bytes) {
 void Checker::broadcast(const Place &place, uint32_t mask, uint64_t bytes) {
   unsigned last = warpLanes - 1 - unsigned(llvm::countl_zero(mask));
   avoidCopies(place, last, bytes);
+  if (isEarly(place))
+    for (uint32_t rest = mask; rest; rest &= rest - 1)
+      avoidEarlierGrids(warp, at, unsigned(llvm::countr_zero(rest)), place, bytes, access);
   if (readsMatter)
     checkWritten(place, last, bytes);
   if (mayBeIncoherent(place))

@@ -238,6 +238,8 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
     return runBulk(call);
   case Opcode::ClusterBarrier:
     return runClusterBarrier(warp, at, mask);
+  case Opcode::Griddepcontrol:
+    return runGridDependency(warp, at, mask);
   case Opcode::Fence:
     if (at.mode == Mode::TensorMapAcquire)
       acquireTensorMaps(call);

@@ -39,6 +39,8 @@ llvm::StringRef findingName(FindingKind kind) {
     return "global-race";
   case FindingKind::AbsentBlock:
     return "absent-block";
+  case FindingKind::EarlyAccess:
+    return "early-access";
   case FindingKind::NonCoherentRead:
     return "non-coherent-read";
   case FindingKind::DivergentBarrier:
@@ -205,6 +207,7 @@ struct Emulator::Impl {
   Counters counters;
   std::vector<LineCounters> lineCounters; ///< by line of the PTX
   bool dependsOnSchedule = false;
+  EarlierGrids earlier;
 
   /// False, with a diagnostic, if there is no memory for the module's variables.
   bool start(DiagnosticEngine &diagnostics);
@@ -276,6 +279,7 @@ void Emulator::reset() {
   llvm::copy(impl->image->program->image, impl->regions[0]->data);
   impl->counters.buffers.resize(1);
   impl->findings.clear();
+  impl->earlier.clear();
 }
 
 llvm::MutableArrayRef<uint8_t> Emulator::bytes(BufferId buffer) {
@@ -302,6 +306,7 @@ void Emulator::copy(BufferId from, uint64_t fromOffset, BufferId to, uint64_t to
   HLOC_CHECK(fromOffset <= source.bytes && numBytes <= source.bytes - fromOffset && toOffset <= target.bytes &&
                  numBytes <= target.bytes - toOffset,
              "a copy stays within its buffers");
+  impl->earlier.clear();
   std::memmove(target.data + toOffset, source.data + fromOffset, numBytes);
   if (target.complete)
     return;
@@ -314,6 +319,7 @@ void Emulator::copy(BufferId from, uint64_t fromOffset, BufferId to, uint64_t to
 void Emulator::fill(BufferId to, uint64_t offset, uint8_t value, uint64_t numBytes) {
   Region &target = *impl->regions[to + 1];
   HLOC_CHECK(offset <= target.bytes && numBytes <= target.bytes - offset, "a fill stays within its buffer");
+  impl->earlier.clear();
   std::fill_n(target.data + offset, numBytes, value);
   if (!target.complete)
     std::fill_n(target.written.get() + offset, numBytes, uint8_t(1));
@@ -702,9 +708,12 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &asked, DiagnosticEngin
   if (double deadline = impl->options.deadline)
     launch.deadline = launch.deadline ? std::min(launch.deadline, deadline) : deadline;
   impl->dependsOnSchedule |= hasStrongAccesses(kernel) || !launch.firstGuesses.empty() || !launch.updateTests.empty();
-  if (!impl->prepareGrid(launch, diagnostics) || !impl->fillParameters(launch, diagnostics) ||
-      !impl->runBlocks(launch, diagnostics))
+  if (!impl->prepareGrid(launch, diagnostics) || !impl->fillParameters(launch, diagnostics))
     return llvm::failure();
+  impl->earlier.enter(launch);
+  if (!impl->runBlocks(launch, diagnostics))
+    return llvm::failure();
+  impl->earlier.add(launch);
   llvm::append_range(impl->findings, findings.sorted(std::max<uint64_t>(impl->options.maxFindings, 1)));
   return llvm::success(!findings.count());
 }

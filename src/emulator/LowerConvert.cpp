@@ -179,7 +179,6 @@ bool WarpCode::lower(const Decoded &d) {
     return true; // ends its block
   case Opcode::Fence:
   case Opcode::Membar:
-  case Opcode::Griddepcontrol:
   case Opcode::Nop:
     return true; // memory is sequentially consistent, grids run one after the other
   case Opcode::Ld:
@@ -258,6 +257,7 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Ex2:
   case Opcode::Fns:
   case Opcode::Getctarank:
+  case Opcode::Griddepcontrol:
   case Opcode::Isspacep:
   case Opcode::Ldmatrix:
   case Opcode::Lg2:

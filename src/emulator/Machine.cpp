@@ -203,6 +203,8 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
   const uint64_t linear = ofCluster[rank];
   blockIndex = linear;
   ended = false;
+  gridWaits.clear();
+  firstGridWait.reset();
   blockEpoch = 0;
   nextSerial();
   nextEpoch();
@@ -237,7 +239,7 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
   for (Warp &warp : warps) {
     std::copy(std::begin(at), std::end(at), warp.block);
     std::copy(std::begin(ofGrid), std::end(ofGrid), warp.cluster);
-    warp.arrivedAtCluster = warp.mayLeaveCluster = 0;
+    warp.arrivedAtCluster = warp.mayLeaveCluster = warp.waitedForGrids = 0;
     warp.live = warp.existing;
     warp.budget = launch.together ? budgetOfPolling : budgetOfTick;
     warp.copies.clear();

@@ -75,6 +75,13 @@ struct NonCoherentReads {
   Zeroed<uint8_t> granules; ///< 1: read
 };
 
+/// What kernels that were launched before, and need not be complete when this launch begins, do with a region.
+struct EarlierSlice {
+  uint64_t begin = 0, end = 0;
+  bool written = false;
+  std::string kernel;
+};
+
 /// What one launch may do with a region.
 struct Window {
   struct Slice {
@@ -82,7 +89,8 @@ struct Window {
     bool writable = false;
   };
   std::vector<Slice> slices; ///< empty: not an argument
-  uint8_t *data = nullptr;   ///< of the region
+  std::vector<EarlierSlice> earlier;
+  uint8_t *data = nullptr; ///< of the region
   uint64_t bytes = 0;
   bool tracked = false;                          ///< some slice is writable, so races are possible, and looked for
   bool watched = false;                          ///< tracked, or some of its bytes may be nobody's
@@ -115,6 +123,7 @@ struct Warp : WarpContext {
   const Decoded *spinsAt = nullptr; ///< the branch back of the loop in which it last waited for others
   uint32_t arrivedAtCluster = 0;    ///< lanes that have come to the barrier of the cluster, which is not complete
   uint32_t mayLeaveCluster = 0;     ///< lanes that have come to one that is complete, and have not waited yet
+  uint32_t waitedForGrids = 0;      ///< lanes that have waited for the grids before, or come after some that have
   AsyncCopies copies;
   uint64_t waitsFor = 0; ///< while blocked: offset of the mbarrier, and
   const Decoded *waitsAt = nullptr;
@@ -193,6 +202,8 @@ struct Core {
   Mbarriers mbarriers;
   std::vector<std::array<RemoteAccess, warpLanes>> remoteAccesses; ///< by rank and warp; in causal launches
   ViewRef knownAtEnd;                                              ///< by those of its warps that have ended
+  std::vector<Trace> gridWaits;          ///< griddepcontrol.wait of its threads, a lane each; in causal launches
+  std::optional<uint32_t> firstGridWait; ///< blockEpoch of the first one
   std::vector<uint32_t> sharedWriters, sharedReaders;              ///< Owner by granule
   std::vector<uint8_t> sharedWritten;                              ///< blockSerial: written in this block
   std::vector<uint16_t> sharedOpen; ///< copies in flight to each granule; empty: it is not looked at
@@ -254,6 +265,8 @@ struct Launch {
   Messages messages = Messages();
   std::vector<AcquiredMap> acquiredMaps = {}; ///< in causal launches
   std::atomic<uint64_t> nextCluster = 0;
+  /// A thread has waited for the grids before; one that had not has let those after begin.
+  std::atomic<bool> waitsForGrids = false, letsDependentsGo = false;
   llvm::DenseSet<const Decoded *> telling = {};      ///< findTellingCollectives, in causal launches
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
   /// Loads that tell whether a min or max of the same address would change anything. A value that has become old since
@@ -323,6 +336,10 @@ private:
   void avoidCopies(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *copied = nullptr);
   bool rewrites(const Place &place, uint64_t bytes, unsigned lane) const;
   bool mayBeIncoherent(const Place &place) const;
+  /// Whether a kernel that was launched before may still be at that region.
+  bool isEarly(const Place &place) const {
+    return place.space == Space::Global && !warp.core->launch.windows[place.region].earlier.empty();
+  }
   void checkCoherence(const Place &place, unsigned lane, uint64_t bytes);
   bool meetProxy(Core &owner, const Place &place, uint64_t bytes, uint32_t lanes);
   /// The access of `lanes` to the same bytes, in causal launches.
@@ -351,6 +368,25 @@ void followStrong(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *
 void followFence(Warp &warp, const Decoded &at, uint32_t mask);
 void followWarpSync(Warp &warp, uint32_t mask, const uint32_t *members);
 void followCollective(Warp &warp, const Decoded &at, const LaneSources &sources);
+
+/// griddepcontrol.
+void runGridDependency(Warp &warp, const Decoded &at, uint32_t mask);
+/// Reports an access to what a kernel that need not be complete yet writes, or a write to what it reads.
+void avoidEarlierGrids(Warp &warp, const Decoded &at, unsigned lane, const Place &place, uint64_t bytes, Access access);
+
+/// The launches before the next one that need not be complete when it begins, if it is programmatic.
+class EarlierGrids {
+public:
+  /// The launch is the next one.
+  void enter(Launch &launch);
+  /// It is over.
+  void add(const Launch &launch);
+  /// Something else was done that waits for all of them.
+  void clear() { slices.clear(); }
+
+private:
+  std::vector<std::pair<uint32_t, EarlierSlice>> slices; ///< by region
+};
 
 /// "byte 12 of `p0`", for messages.
 std::string describe(const Warp &warp, const Place &place);

@@ -170,7 +170,7 @@ enum class Mode : uint8_t {
   BulkLoad,
   BulkStore,
   BulkToCluster,
-  Wait, ///< barrier.cluster
+  Wait, ///< barrier.cluster, griddepcontrol
   Load, ///< wmma
   Store,
   Multiply,

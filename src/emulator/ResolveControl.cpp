@@ -88,6 +88,7 @@ bool decodeControl(Form &f) {
   case Opcode::Trap:
     return true;
   case Opcode::Griddepcontrol:
+    f.decoded.mode = f.next() == "wait" ? Mode::Wait : Mode::None;
     return !f.takeAnyOf("wait launch_dependents").empty();
   case Opcode::Membar:
     return decodeMembar(f);

@@ -205,8 +205,15 @@ std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description,
     program.buffers.push_back(std::move(made));
   }
   for (const LaunchKernel &kernel : description.kernels)
-    program.kernels.push_back(
-        {kernel.name, kernel.grid, kernel.block, kernel.dynamicSharedBytes, {}, 0, 0, kernel.cluster});
+    program.kernels.push_back({kernel.name,
+                               kernel.grid,
+                               kernel.block,
+                               kernel.dynamicSharedBytes,
+                               {},
+                               0,
+                               0,
+                               kernel.cluster,
+                               kernel.programmatic});
   program.steps = description.steps;
   for (Step &step : program.steps) {
     auto *launch = std::get_if<LaunchStep>(&step.action);

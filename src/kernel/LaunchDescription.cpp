@@ -224,6 +224,11 @@ private:
     k.block = extent(o, "block");
     if (o.get("cluster"))
       k.cluster = extent(o, "cluster");
+    if (const json::Value *programmatic = o.get("programmatic")) {
+      if (!programmatic->getAsBoolean())
+        fail("`programmatic` must be true or false");
+      k.programmatic = programmatic->getAsBoolean().value_or(false);
+    }
     k.dynamicSharedBytes = uint32_t(number(o, "dynamic_shared_bytes", 0, maxCount));
     LaunchStep made{uint32_t(result.kernels.size()), {}};
     eachObject(o, "arguments", [&](const json::Object &argument) {

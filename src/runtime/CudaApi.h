@@ -41,13 +41,13 @@ enum JitOption : int {
   ErrorLogBufferSizeBytes = 6,
 };
 
-enum LaunchAttributeId : int { ClusterDimension = 4 };
+enum LaunchAttributeId : int { ClusterDimension = 4, ProgrammaticStreamSerialization = 6 };
 struct LaunchAttribute {
   LaunchAttributeId id;
-  alignas(8) unsigned cluster[3]; ///< of a union of 64 bytes
+  alignas(8) unsigned value[3]; ///< of a union of 64 bytes: x, y, z; or whether
   char rest[52];
 };
-static_assert(sizeof(LaunchAttribute) == 72 && offsetof(LaunchAttribute, cluster) == 8);
+static_assert(sizeof(LaunchAttribute) == 72 && offsetof(LaunchAttribute, value) == 8);
 struct LaunchConfiguration {
   unsigned grid[3], block[3], sharedBytes;
   Stream stream;

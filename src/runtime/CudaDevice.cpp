@@ -58,7 +58,7 @@ struct CudaDevice::Impl {
   /// The function, prepared: once for each kernel of a program, for launches to cost the host as little as they can.
   bool functionOf(const DeviceKernel &kernel, Function &function, std::string &error);
   bool fill(const std::vector<AddressPiece> &pieces, std::string &bytes, std::string &error);
-  bool launchClusters(const DeviceKernel &kernel, Function function, void **parameters, std::string &error);
+  bool launchExtended(const DeviceKernel &kernel, Function function, void **parameters, std::string &error);
   struct Prepared {
     Function function;
     uint64_t threads;
@@ -318,21 +318,27 @@ bool CudaDevice::Impl::fill(const std::vector<AddressPiece> &pieces, std::string
   return true;
 }
 
-bool CudaDevice::Impl::launchClusters(const DeviceKernel &kernel, Function function, void **parameters,
+bool CudaDevice::Impl::launchExtended(const DeviceKernel &kernel, Function function, void **parameters,
                                       std::string &error) {
   if (!driver->cuLaunchKernelEx) {
-    error = "the CUDA driver `" + driver->name() + "` is too old for clusters: it lacks cuLaunchKernelEx";
+    error = "the CUDA driver `" + driver->name() + "` is too old for clusters and programmatic launches: it lacks " +
+            "cuLaunchKernelEx";
     return false;
   }
+  const Dim3 &grid = kernel.grid, &block = kernel.block, cluster = kernel.cluster.value_or(Dim3());
   constexpr uint64_t portable = 8; // what every device with clusters has
-  if (kernel.cluster->count() > portable &&
+  if (cluster.count() > portable &&
       !check(driver->cuFuncSetAttribute(function, NonPortableClusterSizeAllowed, 1),
              "asking for large clusters for kernel `" + kernel.name + "` (cuFuncSetAttribute)", error))
     return false;
-  const Dim3 &grid = kernel.grid, &block = kernel.block, &cluster = *kernel.cluster;
-  LaunchAttribute attribute{ClusterDimension, {cluster.x, cluster.y, cluster.z}, {}};
-  const LaunchConfiguration configuration{
-      {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, kernel.dynamicSharedBytes, stream, &attribute, 1};
+  std::vector<LaunchAttribute> attributes;
+  if (kernel.cluster)
+    attributes.push_back({ClusterDimension, {cluster.x, cluster.y, cluster.z}, {}});
+  if (kernel.programmatic)
+    attributes.push_back({ProgrammaticStreamSerialization, {1, 0, 0}, {}});
+  const LaunchConfiguration configuration{{grid.x, grid.y, grid.z},  {block.x, block.y, block.z},
+                                          kernel.dynamicSharedBytes, stream,
+                                          attributes.data(),         unsigned(attributes.size())};
   return check(driver->cuLaunchKernelEx(&configuration, function, parameters, nullptr),
                "launching kernel `" + kernel.name + "` (cuLaunchKernelEx)", error);
 }
@@ -375,8 +381,8 @@ bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
   }
   const Dim3 &grid = kernel.grid, &block = kernel.block;
   impl->lastKernel = kernel.name;
-  if (kernel.cluster)
-    return impl->launchClusters(kernel, function, parameters.data(), error);
+  if (kernel.cluster || kernel.programmatic)
+    return impl->launchExtended(kernel, function, parameters.data(), error);
   return impl->check(impl->driver->cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                                   kernel.dynamicSharedBytes, impl->stream, parameters.data(), nullptr),
                      "launching kernel `" + kernel.name + "` (cuLaunchKernel)", error);

@@ -292,17 +292,18 @@ struct Configuration {
   void *stream;
   const struct {
     int id;
-    unsigned cluster[17];
-  } *attributes;
+    unsigned value[17];
+  } * attributes;
   unsigned numAttributes;
 };
 EXPORT int cuLaunchKernelEx(const struct Configuration *c, void *function, void **parameters, void **extra) {
   CALL(cuLaunchKernelEx);
-  const unsigned *cluster = c->attributes->cluster + 1;
-  char text[200];
-  snprintf(text, sizeof text, "launch of %u attributes, %d is %u %u %u", c->numAttributes, c->attributes->id,
-           cluster[0], cluster[1], cluster[2]);
-  record(text);
+  for (unsigned i = 0; i < c->numAttributes; ++i) {
+    const unsigned *value = c->attributes[i].value + 1;
+    char text[200];
+    snprintf(text, sizeof text, "launch attribute %d is %u %u %u", c->attributes[i].id, value[0], value[1], value[2]);
+    record(text);
+  }
   return cuLaunchKernel(function, c->sizes[0], c->sizes[1], c->sizes[2], c->sizes[3], c->sizes[4], c->sizes[5],
                         c->sizes[6], c->stream, parameters, extra);
 }

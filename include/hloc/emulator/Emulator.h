@@ -118,6 +118,9 @@ struct LaunchRequest {
   std::optional<Dim3> cluster = {};
   /// Besides, what the kernel finds by addresses in structures and in memory (Emulator::address).
   std::vector<BufferArgument> reached = {};
+  /// It may begin before the launch before it is complete: what that reads and writes has to wait for
+  /// griddepcontrol.wait.
+  bool programmatic = false;
 };
 
 enum class FindingKind : uint8_t {
@@ -130,6 +133,7 @@ enum class FindingKind : uint8_t {
   BrokenMbarrier, ///< used before it is initialized, overwritten, arrivals or bytes that it does not expect
   GlobalRace,
   AbsentBlock,     ///< shared memory of a block of the cluster that has not begun yet or has ended
+  EarlyAccess,     ///< in a programmatic launch, of what the kernel before it may still write or read
   NonCoherentRead, ///< ld.global.nc of memory that the same kernel writes, in whatever order
   DivergentBarrier,
   Deadlock,   ///< some warps wait at a barrier that others never reach

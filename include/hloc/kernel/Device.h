@@ -45,6 +45,7 @@ struct DeviceKernel {
   std::vector<bool> written;                  ///< by argument: false where it is only read, and for values
   uint64_t bytesRead = 0, bytesWritten = 0;   ///< least global traffic of a launch, for bandwidth figures; 0: unknown
   std::optional<Dim3> cluster = std::nullopt; ///< blocks of each; nothing: what the kernel itself says
+  bool programmatic = false;                  ///< it may begin before the kernel before it is complete
 };
 
 struct DeviceProgram {

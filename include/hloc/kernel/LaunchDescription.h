@@ -31,6 +31,7 @@ struct LaunchKernel {
   std::string name;
   Dim3 grid, block;                           ///< all at least 1
   std::optional<Dim3> cluster = std::nullopt; ///< blocks of each, at least 1; nothing: what the kernel itself says
+  bool programmatic = false;                  ///< it may begin before the kernel before it is complete
   uint32_t dynamicSharedBytes = 0;
   uint32_t inputs = 0; ///< the first so many arguments are read only
 };

@@ -18,6 +18,7 @@ struct Harness {
   Dim3 grid{1, 1, 1}, block{32, 1, 1};
   uint32_t dynamicShared = 0;
   std::optional<Dim3> cluster;
+  bool programmatic = false;
   std::unique_ptr<Emulator> emulator;
   DiagnosticEngine diagnostics;
   std::vector<LaunchArgument> arguments;
@@ -58,7 +59,8 @@ struct Harness {
   }
 
   Harness &launch() {
-    succeeded = llvm::succeeded(emulator->launch({"k", grid, block, dynamicShared, arguments, cluster}, diagnostics));
+    succeeded = llvm::succeeded(
+        emulator->launch({"k", grid, block, dynamicShared, arguments, cluster, {}, programmatic}, diagnostics));
     return *this;
   }
 

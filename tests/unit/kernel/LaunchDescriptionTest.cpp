@@ -44,6 +44,18 @@ TEST_CASE("launch description: all parts") {
   CHECK(d->results[0].index == std::vector<int64_t>{1});
 }
 
+TEST_CASE("launch description: launches that may begin early") {
+  CHECK(!parse(good)->kernels[0].programmatic);
+  std::string text = good;
+  const std::string inputs = "\"inputs\": 1";
+  text.replace(text.find(inputs), inputs.size(), inputs + ", \"programmatic\": true");
+  auto d = parse(text);
+  REQUIRE(d);
+  CHECK(d->kernels[0].programmatic);
+  text.replace(text.find("true"), 4, "1");
+  CHECK(!parse(text));
+}
+
 TEST_CASE("launch description: clusters") {
   CHECK(!parse(good)->kernels[0].cluster);
   std::string text = good;

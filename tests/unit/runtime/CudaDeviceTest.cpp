@@ -253,7 +253,7 @@ TEST_CASE("memory that cannot be freed is named") {
   CHECK_THAT(error, Contains("(cuMemFree)") && Contains("CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
-TEST_CASE("launches may have clusters") {
+TEST_CASE("launches may have clusters, and begin early") {
   std::string error;
   std::unique_ptr<CudaDevice> device = openFake(error);
   REQUIRE(device);
@@ -263,11 +263,19 @@ TEST_CASE("launches may have clusters") {
   Launch launch = launchOf("k");
   launch.kernel.cluster = Dim3{3, 2, 1};
   REQUIRE(device->launch(launch, error));
-  CHECK_THAT(calls(), Contains("launch of 1 attributes, 4 is 3 2 1\n") && Contains("launch <<<3 2 1, 64 1 2, 0>>>"));
-  CHECK_THAT(calls(), !Contains("cuFuncSetAttribute"));
+  CHECK_THAT(calls(), Contains("launch attribute 4 is 3 2 1\n") && Contains("launch <<<3 2 1, 64 1 2, 0>>>"));
+  CHECK_THAT(calls(), !Contains("cuFuncSetAttribute") && !Contains("attribute 6"));
   launch.kernel.grid = launch.kernel.cluster.emplace(Dim3{9, 1, 1});
   REQUIRE(device->launch(launch, error));
   CHECK_THAT(calls(), Contains("cuFuncSetAttribute") && Contains("4 is 9 1 1"));
+  forgetCalls();
+  launch.kernel.programmatic = true;
+  REQUIRE(device->launch(launch, error));
+  CHECK_THAT(calls(), Contains("launch attribute 4 is 9 1 1\nlaunch attribute 6 is 1 0 0"));
+  launch.kernel.cluster.reset();
+  forgetCalls();
+  REQUIRE(device->launch(launch, error));
+  CHECK_THAT(calls(), Contains("launch attribute 6 is 1 0 0") && !Contains("attribute 4"));
 }
 
 TEST_CASE("failures after a launch name the kernel") {
