@@ -283,9 +283,32 @@ bool isTensorCopy(const Decoded &at) {
          at.mode == Mode::TensorPrefetch;
 }
 
+namespace {
+
+/// Whether a lower lane stores the same box to the same place. The engine is told of a copy once for a warp; compilers
+/// let all lanes issue a store.
+bool isRepeated(const CollectiveCall &call, unsigned lane) {
+  if (call.at.mode != Mode::TensorStore)
+    return false;
+  auto isSame = [&](unsigned other) {
+    bool same = call.value(0, lane) == call.value(0, other) && call.value(2, lane) == call.value(2, other);
+    for (unsigned i = 0; i < call.at.shape[0]; ++i)
+      same &= elementOf(call, 1, i, lane) == elementOf(call, 1, i, other);
+    return same;
+  };
+  for (uint32_t rest = call.mask & ((1u << lane) - 1); rest; rest &= rest - 1)
+    if (isSame(unsigned(llvm::countr_zero(rest))))
+      return true;
+  return false;
+}
+
+} // namespace
+
 void runTensorCopy(const CollectiveCall &call) {
   stepTransfers(*call.warp.core);
   call.forEachLane([&](unsigned lane) {
+    if (isRepeated(call, lane))
+      return;
     switch (call.at.mode) {
     case Mode::TensorLoad:
       return runLoad(call, lane);

@@ -176,9 +176,12 @@ bool decodeWarpgroup(Form &f) {
 
 bool decodeMatrixMove(Form &f) {
   Decoded &d = f.decoded;
-  if (!f.take("sync") || !f.take("aligned") || !f.take("m8n8"))
+  if (!f.take("sync") || !f.take("aligned"))
     return false;
-  StringRef count = f.takeAnyOf("x1 x2 x4");
+  StringRef early = f.takeAnyOf("x1 x2 x4"); // before the shape, as older texts have it
+  if (!f.take("m8n8"))
+    return false;
+  StringRef count = early.empty() ? f.takeAnyOf("x1 x2 x4") : early;
   if (count.empty())
     return false;
   d.count = uint8_t(count[1] - '0');
