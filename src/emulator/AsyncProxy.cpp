@@ -38,7 +38,7 @@ const AsyncShadow::Record *AsyncShadow::enter(const BlockCausality &causality, T
   Line &line = lines[number];
   for (const Record &before : line.records)
     if ((before.pieces & now.pieces) && (before.writes || now.writes) &&
-        !causality.knows(issuer.warp, issuer.lane, before.who))
+        !issuer.knows(causality, before.who))
       return &before;
   used = true;
   // What a write replaces need not be compared with later ones: whoever knows it knows what came before.
@@ -83,7 +83,7 @@ void AsyncAccess::shared(Core &owner, uint64_t offset, uint64_t bytes) {
   for (uint64_t line = offset >> AsyncShadow::lineShift; line <= (offset + bytes - 1) >> AsyncShadow::lineShift;
        ++line) {
     AsyncShadow::Record now{date, &at, threadOf(warp, lane), piecesOf(line, offset, bytes), writes};
-    if (const auto *other = owner.async.enter(causality, {warp.warp, lane}, line, now))
+    if (const auto *other = owner.async.enter(causality, {warp.warp, lane, others}, line, now))
       return report(fmt::format("which the {} of thread {} in line {} {} until it is waited for, and nothing says that "
                                 "this is over",
                                 kindOf(*other->at), other->thread, other->at->line,
@@ -91,18 +91,18 @@ void AsyncAccess::shared(Core &owner, uint64_t offset, uint64_t bytes) {
     if (!owner.async.isGeneric(line))
       continue;
     Traces::Access access{causality, date, !writes, writes};
-    access.issuer = {warp.warp, lane};
+    access.issuer = {warp.warp, lane, others};
     const uint64_t begin = std::max(offset, line * lineBytes), end = std::min(offset + bytes, (line + 1) * lineBytes);
     for (uint64_t g = begin >> launch.sharedShift; g <= (end - 1) >> launch.sharedShift; ++g)
       if (auto conflict = owner.sharedTraces.look(owner.sharedCells[g], access); conflict.other.lanes) {
-        const bool known = causality.knows(warp.warp, lane, conflict.other);
+        const bool known = access.issuer->knows(causality, conflict.other);
         return report(fmt::format("which thread {} {} with no {} between", conflict.other.thread(),
                                   conflict.otherWrote ? "wrote" : "read", known ? "fence.proxy.async" : "order"));
       }
   }
 }
 
-void AsyncAccess::global(const Place &place, uint64_t bytes) {
+void AsyncAccess::global(const Place &place, uint64_t bytes, bool atomic) {
   Launch &launch = warp.core->launch;
   Window &window = launch.windows[place.region];
   Checker checker(warp, at, writes ? Access::Write : Access::Read);
@@ -112,6 +112,8 @@ void AsyncAccess::global(const Place &place, uint64_t bytes) {
     return;
   Traces::Access access{warp.core->causality, date, !writes, writes};
   access.issuer = {warp.warp, lane};
+  access.reads |= atomic;
+  access.now.strong = atomic;
   for (uint64_t g = place.offset >> launch.globalShift; g <= (place.offset + bytes - 1) >> launch.globalShift; ++g)
     if (auto conflict = launch.traces.enter(window.cells[g], access); conflict.other.lanes) {
       const Trace &other = conflict.other;
@@ -215,7 +217,7 @@ void checkAccesses(const Transfer &transfer, const Trace &readsOver, const Trace
     else if (run.from != Transfer::nowhere && each)
       reads.shared(*warp.core, run.from, run.bytes);
     if (isStore(transfer))
-      writes.global(globalPlace(*warp.core, run.to), run.bytes);
+      writes.global(globalPlace(*warp.core, run.to), run.bytes, transfer.reduction != Mode::None);
     else if (each)
       writes.shared(*transfer.target, run.to, run.bytes);
   }

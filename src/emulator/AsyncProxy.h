@@ -69,12 +69,14 @@ private:
 /// An asynchronous access of one kind by one instruction of a thread.
 class AsyncAccess {
 public:
-  AsyncAccess(Warp &issuer, unsigned lane, const Decoded &at, const Trace &date, bool writes)
-      : warp(issuer), lane(lane), at(at), date(date), writes(writes) {}
+  /// `others`: what those know that issue it together with this thread.
+  AsyncAccess(Warp &issuer, unsigned lane, const Decoded &at, const Trace &date, bool writes,
+              const Handover *others = nullptr)
+      : warp(issuer), lane(lane), at(at), date(date), writes(writes), others(others) {}
   /// Bytes of the shared memory of a block, which exist; finds what they are not in order with.
   void shared(Core &owner, uint64_t offset, uint64_t bytes);
-  /// Bytes of global memory, which exist.
-  void global(const Place &place, uint64_t bytes);
+  /// Bytes of global memory, which exist. `atomic`: a reduction, which may meet others.
+  void global(const Place &place, uint64_t bytes, bool atomic = false);
 
 private:
   Warp &warp;
@@ -82,6 +84,7 @@ private:
   const Decoded &at;
   const Trace date;
   const bool writes;
+  const Handover *const others;
 };
 
 /// A copy that a thread has issued.

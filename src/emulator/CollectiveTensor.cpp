@@ -339,8 +339,9 @@ void acquireTensorMaps(const CollectiveCall &call) {
       if (call.value(0, unsigned(llvm::countr_zero(others))) == address)
         lanes |= others & -others;
     rest &= ~lanes;
-    const Place place = placeLane(call.warp, call.at, Space::Generic, lane, address, tensorMapBytes, Access::Read);
-    if (!place.data || place.space != Space::Global)
+    Place place; // a fence touches nothing: there need not be any memory
+    locate(Space::Generic, address, place);
+    if (place.space != Space::Global || !admit(call.warp, place, tensorMapBytes, Access::Read))
       continue;
     AcquiredMap &acquired = launch.acquiredMaps.emplace_back();
     acquired.region = place.region;

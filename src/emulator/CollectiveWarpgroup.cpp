@@ -46,7 +46,8 @@ Trace dateOf(const Warp &warp, uint64_t count) {
 void checkReads(const CollectiveCall &call, llvm::ArrayRef<ByteRange> runs) {
   Warp &warp = call.warp;
   const uint64_t bytes = warp.core->launch.sharedBytes;
-  AsyncAccess reads(warp, 0, call.at, dateOf(warp, warp.multiplies.issued), false);
+  AsyncAccess reads(warp, 0, call.at, dateOf(warp, warp.multiplies.issued), false,
+                    &warp.core->warpgroups[warp.warp / warpsOfGroup].told);
   for (const ByteRange &run : runs)
     if (run.begin + run.bytes <= bytes)
       reads.shared(*warp.core, run.begin, run.bytes);
@@ -272,6 +273,31 @@ void wait(const CollectiveCall &call, uint64_t left) {
   observe(call.warp, call.mask, dateOf(call.warp, until));
 }
 
+/// wgmma.fence. The warps of the group wait for each other: a wgmma begins when all four have issued it, and so sees what
+/// any of them had written, and fenced for the asynchronous proxy, before. Kernels of CUTLASS hand operands from warp to
+/// warp of one group with nothing else between.
+void fence(const CollectiveCall &call) {
+  Warp &warp = call.warp;
+  Core &core = *warp.core;
+  const uint64_t number = ++warp.multiplies.registers.fences;
+  const Warp *first = firstOfGroup(warp);
+  if (!first)
+    return;
+  if (core.launch.causal)
+    core.causality.release(warp.warp, call.mask, core.warpgroups[warp.warp / warpsOfGroup].told);
+  release(core);
+  auto missing = [&] {
+    return std::find_if(first, first + warpsOfGroup,
+                        [&](const Warp &w) { return w.multiplies.registers.fences < number; });
+  };
+  if (missing() != first + warpsOfGroup)
+    holdUntil(warp,
+              {&call.at, FindingKind::DivergentWarpgroup,
+               fmt::format("waits for warp {} of its warpgroup, which never comes to its wgmma.fence {}",
+                           missing()->warp, number)},
+              [&] { return missing() == first + warpsOfGroup; });
+}
+
 } // namespace
 
 void abandonMultiplies(Warp &warp) {
@@ -295,8 +321,7 @@ void runWarpgroup(const CollectiveCall &call) {
   case Mode::WaitGroup:
     return wait(call, call.source(0).value);
   default: // the fence
-    ++own.registers.fences;
-    return;
+    return fence(call);
   }
 }
 

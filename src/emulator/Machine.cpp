@@ -218,7 +218,7 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
     async.clear();
   }
   freeRegisters = 0;
-  warpgroups.assign((warps.size() + warpsOfGroup - 1) / warpsOfGroup, {});
+  warpgroups.assign((warps.size() + warpsOfGroup - 1) / warpsOfGroup, Warpgroup());
   if (launch.causal) {
     causality.begin(linear, unsigned(warps.size()), ofCluster);
     std::fill(remoteAccesses.begin(), remoteAccesses.end(), std::array<RemoteAccess, warpLanes>());

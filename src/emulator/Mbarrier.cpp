@@ -137,10 +137,13 @@ void runArrive(const Operation &op) {
   }
 }
 
-/// Copies of sm_80 that the lanes have issued are over: whoever sees the phase sees what they wrote.
+/// Copies of sm_80 that the lanes have issued are over: whoever sees the phase sees what they wrote. The asynchronous
+/// proxy does, too: no kernel of CUTLASS has a proxy fence there.
 void runArriveOnCopies(const Operation &op) {
   Warp &warp = op.call.warp;
   completeCopies(warp, op.lanes);
+  if (warp.core->launch.causal)
+    warp.core->causality.fenceProxies(warp.warp, op.lanes, op.lanes == warp.live);
   if (warp.core->launch.causal)
     warp.core->causality.release(warp.warp, op.lanes, op.object.arrived);
   // Without .noinc an arrival is added before, so that none is used up.

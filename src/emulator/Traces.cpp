@@ -27,14 +27,15 @@ bool Traces::mayMeet(const Access &access, const Trace &before) {
 /// What other proxies read, and what the asynchronous one did itself, need only be known to be over; what threads
 /// wrote it sees once a proxy fence stands between.
 bool Traces::isOrderedForProxy(const Access &access, const Trace &before, bool beforeWrote) {
-  const auto [warp, lane] = *access.issuer;
-  if (!access.causality.knows(warp, lane, before))
+  if (!access.issuer->knows(access.causality, before))
     return false;
-  return !beforeWrote || isAsynchronous(before) || access.causality.isFenced(warp, lane, before);
+  return !beforeWrote || isAsynchronous(before) || access.issuer->isFenced(access.causality, before);
 }
 
 Traces::Conflict Traces::look(const Cell &cell, const Access &access) const {
-  auto isPast = [&](const Trace &before, bool wrote) { return isOrderedForProxy(access, before, wrote); };
+  auto isPast = [&](const Trace &before, bool wrote) {
+    return mayMeet(access, before) || isOrderedForProxy(access, before, wrote);
+  };
   if (!cell.others)
     return cell.write.lanes && !isPast(cell.write, true) ? Conflict{cell.write, true} : Conflict{};
   const Sharers &sharers = pool[cell.others - 1];

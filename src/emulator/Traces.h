@@ -28,6 +28,13 @@ public:
     struct Issuer {
       uint32_t warp;
       unsigned lane;
+      const Handover *others = nullptr; ///< what those know that issue it together with this thread
+      bool knows(const BlockCausality &causality, const Trace &before) const {
+        return causality.knows(warp, lane, before) || (others && others->known && others->known->has(before));
+      }
+      bool isFenced(const BlockCausality &causality, const Trace &write) const {
+        return causality.isFenced(warp, lane, write) || (others && others->fenced && others->fenced->has(write));
+      }
     };
     std::optional<Issuer> issuer = std::nullopt;
   };

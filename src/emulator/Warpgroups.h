@@ -5,6 +5,7 @@
 //   warp 0   wgmma   wgmma   commit   wait 0: its registers are there, and, since warps 1 to 3 have issued both, too,
 //   warp 1   wgmma   wgmma   commit            nobody reads their operands any more
 
+#include "Causality.h"
 #include "RegisterHazards.h"
 
 #include <array>
@@ -35,6 +36,7 @@ struct Warpgroup {
   };
   uint64_t first = 0; ///< number of the first of `issued`
   std::deque<Multiply> issued;
+  Handover told; ///< what the warps knew and had done when they came to a wgmma.fence, in causal launches
   std::vector<const Decoded *> settings; ///< setmaxnreg, one after the other
 };
 
