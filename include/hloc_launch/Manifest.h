@@ -323,6 +323,10 @@ private:
   }
   /// Kernels have pointers alone as parameters, so far.
   bool readArgument(Index node, const Parameter &parameter, Step &step) {
+    const auto &nodes = json.nodes();
+    for (Index i = node + 1; nodes[node].kind == '{' && i < nodes[node].end; i = nodes[i].end)
+      if (json.key(nodes[i]) == "tensor_map")
+        return fail(i, "a tensor map, which this launcher does not make");
     Slice &slice = step.slices.emplace_back();
     if (!readSlice(node, slice, parameter.isWritten))
       return false;
