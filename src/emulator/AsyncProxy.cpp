@@ -15,14 +15,17 @@ namespace {
 constexpr uint64_t lineBytes = uint64_t(1) << AsyncShadow::lineShift;
 
 /// The pieces of a line that hold some of these bytes.
-uint8_t piecesOf(uint64_t line, uint64_t offset, uint64_t bytes) {
+uint32_t piecesOf(uint64_t line, uint64_t offset, uint64_t bytes) {
   const uint64_t begin = std::max(offset, line * lineBytes), end = std::min(offset + bytes, (line + 1) * lineBytes);
   const unsigned first = unsigned(begin % lineBytes >> AsyncShadow::pieceShift);
   const unsigned last = unsigned((end - 1) % lineBytes >> AsyncShadow::pieceShift);
-  return uint8_t((2u << last) - (1u << first));
+  return uint32_t((uint64_t(2) << last) - (uint64_t(1) << first));
 }
 
-const char *kindOf(const Decoded &at) { return at.opcode == Opcode::Wgmma ? "product" : "copy"; }
+/// Reductions may meet.
+bool mayMeet(const Decoded &a, const Decoded &b) {
+  return a.combine != Mode::None && a.combine == b.combine && a.opcode == b.opcode;
+}
 
 uint32_t threadOf(const Warp &warp, unsigned lane) { return warp.warp * warpLanes + lane; }
 
@@ -33,11 +36,15 @@ Place sharedPlace(const Warp &warp, Core &owner, uint64_t offset) {
 
 } // namespace
 
+const char *kindOf(const Decoded &at) {
+  return at.opcode == Opcode::Wgmma ? "product" : at.opcode == Opcode::AsyncStore ? "asynchronous store" : "copy";
+}
+
 const AsyncShadow::Record *AsyncShadow::enter(const BlockCausality &causality, Traces::Access::Issuer issuer,
                                               uint64_t number, const Record &now) {
   Line &line = lines[number];
   for (const Record &before : line.records)
-    if ((before.pieces & now.pieces) && (before.writes || now.writes) &&
+    if ((before.pieces & now.pieces) && (before.writes || now.writes) && !mayMeet(*before.at, *now.at) &&
         !issuer.knows(causality, before.who))
       return &before;
   used = true;
@@ -45,10 +52,16 @@ const AsyncShadow::Record *AsyncShadow::enter(const BlockCausality &causality, T
   for (Record &before : line.records) {
     const bool sameActor = before.who.warp == now.who.warp && before.who.lanes == now.who.lanes &&
                            before.who.block == now.who.block && !before.writes && before.who.clock <= now.who.clock;
-    if (now.writes || sameActor)
-      before.pieces &= uint8_t(~now.pieces);
+    if ((now.writes || sameActor) && !mayMeet(*before.at, *now.at))
+      before.pieces &= ~now.pieces;
   }
   llvm::erase_if(line.records, [](const Record &record) { return !record.pieces; });
+  for (Record &before : line.records)
+    if (mayMeet(*before.at, *now.at) && before.who.warp == now.who.warp && before.who.lanes == now.who.lanes &&
+        before.who.block == now.who.block && before.who.clock == now.who.clock) {
+      before.pieces |= now.pieces;
+      return nullptr;
+    }
   line.records.push_back(now);
   return nullptr;
 }
@@ -69,10 +82,12 @@ const AsyncShadow::Record *AsyncShadow::meet(const BlockCausality &causality, ui
 void AsyncAccess::shared(Core &owner, uint64_t offset, uint64_t bytes) {
   const Launch &launch = owner.launch;
   Checker checker(warp, at, writes ? Access::Write : Access::Read);
-  if (!writes)
+  if (!writes || at.combine != Mode::None)
     checker.requireWritten(sharedPlace(warp, owner, offset), lane, bytes);
   if (!launch.causal || !bytes)
     return;
+  if (&owner != warp.core)
+    checkBegun(warp, at, lane, sharedPlace(warp, owner, offset), writes ? Access::Write : Access::Read);
   const BlockCausality &causality = warp.core->causality;
   auto report = [&](const std::string &other) {
     reportFinding(warp, at, lane, FindingKind::SharedRace, [&] {
@@ -91,7 +106,7 @@ void AsyncAccess::shared(Core &owner, uint64_t offset, uint64_t bytes) {
     if (!owner.async.isGeneric(line))
       continue;
     Traces::Access access{causality, date, !writes, writes};
-    access.issuer = {warp.warp, lane, others};
+    access.issuer = {warp.warp, lane, others, at.opcode != Opcode::AsyncStore};
     const uint64_t begin = std::max(offset, line * lineBytes), end = std::min(offset + bytes, (line + 1) * lineBytes);
     for (uint64_t g = begin >> launch.sharedShift; g <= (end - 1) >> launch.sharedShift; ++g)
       if (auto conflict = owner.sharedTraces.look(owner.sharedCells[g], access); conflict.other.lanes) {
@@ -165,7 +180,9 @@ void landRun(const Transfer &transfer, const Transfer::Run &run) {
       isStore(transfer) ? globalPlace(core, run.to) : sharedPlace(*transfer.issuer, *transfer.target, run.to);
   Checker(*transfer.issuer, *transfer.at, Access::Write).markWritten(to, transfer.lane, run.bytes);
   const llvm::MutableArrayRef<uint8_t> data(to.data, run.bytes);
-  if (run.from == Transfer::nowhere)
+  if (run.from == Transfer::registers)
+    move(transfer, to.data, transfer.data.data(), run.bytes);
+  else if (run.from == Transfer::nowhere)
     fillOutside(*transfer.map, data);
   else if (transfer.direction == Transfer::Direction::Load)
     move(transfer, to.data, globalPlace(core, run.from).data, run.bytes);
@@ -212,9 +229,10 @@ void checkAccesses(const Transfer &transfer, const Trace &readsOver, const Trace
     isStore(transfer) ? reads.shared(*warp.core, offset, bytes) : writes.shared(*transfer.target, offset, bytes);
   const bool each = transfer.shared.empty();
   for (const Transfer::Run &run : transfer.runs) {
-    if (run.from != Transfer::nowhere && transfer.direction == Transfer::Direction::Load)
+    const bool ofMemory = run.from != Transfer::nowhere && run.from != Transfer::registers;
+    if (ofMemory && transfer.direction == Transfer::Direction::Load)
       reads.global(globalPlace(*warp.core, run.from), run.bytes);
-    else if (run.from != Transfer::nowhere && each)
+    else if (ofMemory && each)
       reads.shared(*warp.core, run.from, run.bytes);
     if (isStore(transfer))
       writes.global(globalPlace(*warp.core, run.to), run.bytes, transfer.reduction != Mode::None);
@@ -241,7 +259,7 @@ void issueTransfer(Warp &warp, const Decoded &at, unsigned lane, Transfer transf
       transfer.bytes += run.bytes;
     const Trace date = mbarrier.date(transfer.target->blockIndex);
     transfer.phase = date.clock;
-    mbarrier.lastCopy = {&at, threadOf(warp, lane), mbarrier.phase + 1};
+    mbarrier.lastCopy = {&at, &warp, lane, mbarrier.phase + 1};
     checkAccesses(transfer, date, date);
   }
   const int steps = stepsUntilLanding(core);
@@ -331,8 +349,7 @@ void abandonTransfers(Core &core) {
   core.mbarriers.forEach([&](const Mbarrier &mbarrier) {
     const auto &last = mbarrier.lastCopy;
     if (last.at && last.phase > mbarrier.observed)
-      report(core.warps[last.thread / warpLanes], *last.at, last.thread % warpLanes,
-             "its copy, which may still write shared memory");
+      report(*last.issuer, *last.at, last.lane, "its copy, which may still write shared memory");
   });
 }
 
@@ -414,6 +431,37 @@ void waitForGroups(const CollectiveCall &call, uint32_t left) {
 }
 
 } // namespace
+
+void runAsyncStore(const CollectiveCall &call) {
+  Warp &warp = call.warp;
+  stepTransfers(*warp.core);
+  const unsigned width = call.at.type.bytes(), bytes = width * call.at.count;
+  uint64_t addresses[warpLanes] = {};
+  call.forEachLane([&](unsigned lane) { addresses[lane] = call.value(0, lane); });
+  if (warp.core->launch.options.countEvents)
+    countRequest(warp, call.at, Space::Shared, call.mask, addresses, bytes, true);
+  call.forEachLane([&](unsigned lane) {
+    const Place to = placeLane(warp, call.at, call.at.space, lane, addresses[lane], bytes, Access::Write);
+    if (!to.data)
+      return;
+    if (to.space != Space::Shared)
+      return reportFinding(warp, call.at, lane, FindingKind::OutOfBounds,
+                           [&] { return "stores to " + describe(warp, to) + ", which is not shared memory"; });
+    Transfer transfer;
+    transfer.direction = Transfer::Direction::ToCluster;
+    transfer.reduction = call.at.combine;
+    transfer.type = call.at.type;
+    transfer.target = to.owner ? to.owner : warp.core;
+    const auto *values = static_cast<const uint8_t *>(call.operands[1]);
+    for (unsigned e = 0; e < call.at.count; ++e)
+      std::memcpy(&transfer.data[e * width], values + (e * warpLanes + lane) * width, width);
+    transfer.runs.push_back({Transfer::registers, to.offset, bytes});
+    uint64_t mbarrier = call.value(2, lane);
+    if (call.at.space == Space::Generic && mbarrier >> regionShift == sharedWindow >> regionShift)
+      mbarrier -= sharedWindow;
+    issueToBlocks(call, lane, std::move(transfer), mbarrier, std::nullopt);
+  });
+}
 
 void runBulk(const CollectiveCall &call) {
   Core &core = *call.warp.core;

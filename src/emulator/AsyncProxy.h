@@ -26,15 +26,15 @@ struct Place;
 struct TensorMap;
 struct Warp;
 
-/// Who was at 128 bytes of shared memory by the asynchronous proxy, in pieces of 16 bytes.
+/// Who was at 128 bytes of shared memory by the asynchronous proxy, in pieces of 4 bytes.
 class AsyncShadow {
 public:
-  static constexpr unsigned lineShift = 7, pieceShift = 4;
+  static constexpr unsigned lineShift = 7, pieceShift = 2;
   struct Record {
     Trace who;
     const Decoded *at = nullptr;
     uint32_t thread = 0; ///< that issued it
-    uint8_t pieces = 0;
+    uint32_t pieces = 0;
     bool writes = false;
   };
   void resize(uint64_t bytes) { lines.resize((bytes >> lineShift) + 1); }
@@ -95,7 +95,8 @@ struct Transfer {
     uint64_t from, to;
     uint32_t bytes;
   };
-  static constexpr uint64_t nowhere = ~uint64_t(0); ///< `from`: outside the tensor
+  static constexpr uint64_t nowhere = ~uint64_t(0);       ///< `from`: outside the tensor
+  static constexpr uint64_t registers = ~uint64_t(0) - 1; ///< `from`: `data`
 
   Direction direction = Direction::Load;
   const Decoded *at = nullptr;
@@ -105,6 +106,7 @@ struct Transfer {
   /// Offsets and bytes of what the runs touch of shared memory, where several lie side by side or in one piece of a
   /// line; empty: each run by itself.
   llvm::SmallVector<std::pair<uint64_t, uint64_t>, 1> shared;
+  std::array<uint8_t, 16> data = {};
   uint64_t bytes = 0;             ///< that the mbarrier counts
   const TensorMap *map = nullptr; ///< of the block's: what it makes of elements, those outside included
   Mode reduction = Mode::None;    ///< of what is there and what comes, elements of `type`
@@ -130,6 +132,9 @@ struct Transfers {
     issued = 0;
   }
 };
+
+/// "copy", ...: what the instruction does beside its thread, for messages.
+const char *kindOf(const Decoded &at);
 
 /// Checks what the copy reads and writes, and lets it go. `bytes`, `issuer`, `at`, `lane` and all that says when it is
 /// over are filled in here; the place of the mbarrier has been checked.

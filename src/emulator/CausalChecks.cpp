@@ -71,9 +71,8 @@ bool Checker::meetProxy(Core &owner, const Place &place, uint64_t bytes, uint32_
     return fmt::format(
         "{} {}, which the {} of thread {} in line {} {} until it is waited for, and nothing says that this "
         "is over",
-        access == Access::Read ? "reads" : "writes", describe(warp, place),
-        other->at->opcode == Opcode::Wgmma ? "product" : "copy", other->thread, other->at->line,
-        other->writes ? "writes" : "reads");
+        access == Access::Read ? "reads" : "writes", describe(warp, place), kindOf(*other->at), other->thread,
+        other->at->line, other->writes ? "writes" : "reads");
   });
   return false;
 }

@@ -52,6 +52,7 @@ bool needsCausality(const Kernel &kernel) {
 
 bool isAsynchronous(const Decoded &d) {
   switch (d.opcode) {
+  case Opcode::AsyncStore:
   case Opcode::Mbarrier:
   case Opcode::Bulk:
   case Opcode::Wgmma:

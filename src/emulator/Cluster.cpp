@@ -264,13 +264,18 @@ uint64_t rankOf(Warp &warp, const Decoded &at, unsigned lane, uint64_t address) 
   return block ? block - 1 : warp.rank;
 }
 
-void checkPresence(Warp &warp, const Decoded &at, unsigned lane, const Place &place, Access access) {
-  Core &owner = *place.owner, &core = *warp.core;
+void checkBegun(Warp &warp, const Decoded &at, unsigned lane, const Place &place, Access access) {
+  const Core &owner = *place.owner, &core = *warp.core;
   if (!core.causality.knowsBegun(warp.warp, lane, owner.blockIndex))
     reportFinding(warp, at, lane, FindingKind::AbsentBlock, [&] {
       return fmt::format("{} {}, which may not have begun: the thread has not waited for any of its threads",
                          access == Access::Read ? "reads" : "writes", describe(warp, place));
     });
+}
+
+void checkPresence(Warp &warp, const Decoded &at, unsigned lane, const Place &place, Access access) {
+  Core &owner = *place.owner, &core = *warp.core;
+  checkBegun(warp, at, lane, place, access);
   owner.remoteAccesses[core.rank * core.warps.size() + warp.warp][lane] = {core.causality.date(warp.warp, 1u << lane),
                                                                            &at, access, place.offset};
 }

@@ -65,7 +65,9 @@ uint64_t mapToBlock(Warp &warp, const Decoded &at, unsigned lane, uint64_t addre
 uint64_t rankOf(Warp &warp, const Decoded &at, unsigned lane, uint64_t address);
 
 /// A thread touches shared memory of another block of its cluster: that block has to be there. Reports the thread's
-/// access if it may have ended, or not begun yet.
+/// access if it may not have begun yet.
+void checkBegun(Warp &warp, const Decoded &at, unsigned lane, const Place &place, Access access);
+/// And, when it ends, if it may have ended by then.
 void checkPresence(Warp &warp, const Decoded &at, unsigned lane, const Place &place, Access access);
 
 } // namespace hloc::emulator

@@ -234,6 +234,8 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
     return runTensormap(call);
   case Opcode::Mbarrier:
     return runMbarrier(call);
+  case Opcode::AsyncStore:
+    return runAsyncStore(call);
   case Opcode::Bulk:
     return runBulk(call);
   case Opcode::ClusterBarrier:

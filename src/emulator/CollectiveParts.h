@@ -60,6 +60,8 @@ bool findMbarrier(const CollectiveCall &call, unsigned lane, uint64_t address, C
 /// cluster, at the same offsets.
 void issueToBlocks(const CollectiveCall &call, unsigned lane, Transfer transfer, uint64_t mbarrier,
                    std::optional<uint32_t> ranks);
+/// st.async and red.async.
+void runAsyncStore(const CollectiveCall &call);
 /// cp.async of these lanes is over, as if they had waited.
 void completeCopies(Warp &warp, uint32_t lanes);
 /// Copies of boxes, and what makes tensor maps: replace, cp_fenceproxy, and the fence before their use.

@@ -117,7 +117,9 @@ unsigned granuleShift(const Kernel &kernel, Space space) {
         d.opcode == Opcode::Ld || d.opcode == Opcode::St || d.opcode == Opcode::Atom || d.opcode == Opcode::Red;
     const bool reaches = space == Space::Shared ? isShared(d.space) : d.space == space;
     if (accesses && (reaches || d.space == Space::Generic))
-      consider(d.type.bytes() * d.count);               // accesses are aligned to all they move
+      consider(d.type.bytes() * d.count); // accesses are aligned to all they move
+    if (d.opcode == Opcode::AsyncStore && space == Space::Shared)
+      consider(d.type.bytes() * d.count);
     if (d.opcode == Opcode::Cp && d.mode == Mode::None) // of the source, less may be read than is copied
       consider(space == Space::Shared ? unsigned(d.operands[2].value) : 4);
     if (d.opcode == Opcode::Wmma)

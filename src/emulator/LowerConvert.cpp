@@ -243,6 +243,7 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Xor:
     return lowerInteger(d);
   case Opcode::Activemask:
+  case Opcode::AsyncStore:
   case Opcode::Bulk:
   case Opcode::Mbarrier:
   case Opcode::Bfind:

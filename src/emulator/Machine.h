@@ -204,10 +204,10 @@ struct Core {
   ViewRef knownAtEnd;                                              ///< by those of its warps that have ended
   std::vector<Trace> gridWaits;          ///< griddepcontrol.wait of its threads, a lane each; in causal launches
   std::optional<uint32_t> firstGridWait; ///< blockEpoch of the first one
-  std::vector<uint32_t> sharedWriters, sharedReaders;              ///< Owner by granule
-  std::vector<uint8_t> sharedWritten;                              ///< blockSerial: written in this block
-  std::vector<uint16_t> sharedOpen; ///< copies in flight to each granule; empty: it is not looked at
-  uint64_t numOpen = 0;             ///< of all warps, lane by lane
+  std::vector<uint32_t> sharedWriters, sharedReaders; ///< Owner by granule
+  std::vector<uint8_t> sharedWritten;                 ///< blockSerial: written in this block
+  std::vector<uint16_t> sharedOpen;                   ///< copies in flight to each granule; empty: it is not looked at
+  uint64_t numOpen = 0;                               ///< of all warps, lane by lane
   std::vector<std::pair<TensorMapBytes, std::unique_ptr<TensorMap>>> tensorMaps; ///< that it has used, by their bytes
   std::vector<uint8_t> localWritten;
   std::vector<std::unique_ptr<Fiber>> fibers;

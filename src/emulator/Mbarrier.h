@@ -27,7 +27,8 @@ struct Mbarrier {
   uint64_t observed = 0; ///< phases of which somebody knows that they are complete
   struct Copy {
     const Decoded *at = nullptr;
-    uint32_t thread = 0;
+    Warp *issuer = nullptr; ///< of any block of the cluster
+    unsigned lane = 0;
     uint64_t phase = 0; ///< how many phases are complete when it is over
   };
   Copy lastCopy; ///< that completes here

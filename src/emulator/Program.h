@@ -288,13 +288,13 @@ struct Kernel {
   /// Where in shared memory the system's own part begins (%reserved_smem_offset_*); only kernels that ask for it have
   /// one.
   std::optional<uint64_t> reservedShared;
-  bool cooperative = false;              ///< it asks for the workspace of its grid
-  std::array<uint32_t, 3> cluster = {};  ///< .reqnctapercluster; zero when absent
-  uint32_t maxClusterBlocks = 0;         ///< .maxclusterrank; zero when absent
-  bool explicitCluster = false;          ///< it has to be launched with clusters
-  bool blocksAreClusters = false;        ///< the grid of a launch counts clusters
-  std::array<uint32_t, 3> required = {}; ///< .reqntid; zero when absent
-  std::array<uint32_t, 3> maximum = {};  ///< .maxntid; zero when absent
+  bool cooperative = false;                 ///< it asks for the workspace of its grid
+  std::array<uint32_t, 3> cluster = {};     ///< .reqnctapercluster; zero when absent
+  uint32_t maxClusterBlocks = 0;            ///< .maxclusterrank; zero when absent
+  bool explicitCluster = false;             ///< it has to be launched with clusters
+  bool blocksAreClusters = false;           ///< the grid of a launch counts clusters
+  std::array<uint32_t, 3> required = {};    ///< .reqntid; zero when absent
+  std::array<uint32_t, 3> maximum = {};     ///< .maxntid; zero when absent
   uint32_t maxRegisters = 0, minBlocks = 0; ///< .maxnreg, .minnctapersm; zero when absent
   std::vector<uint64_t> paramOffsets;
   std::vector<unsigned> paramSizes;

@@ -219,6 +219,35 @@ bool decodeBulkForm(Form &f) {
 
 } // namespace
 
+/// st.async{.weak}{.shared::cluster}{.mbarrier::complete_tx::bytes}{.v2, .v4}.b32 [to], value, [mbarrier];
+/// red.async.relaxed.cluster{...}.add.u32 [to], value, [mbarrier]
+bool decodeAsyncStore(Form &f) {
+  Decoded &d = f.decoded;
+  const bool reduces = d.opcode == Opcode::Red;
+  d.opcode = Opcode::AsyncStore;
+  if (reduces ? !f.take("relaxed") || !f.take("cluster") : false)
+    return false;
+  if (!reduces)
+    f.take("weak");
+  d.space = f.take("shared::cluster") ? Space::SharedCluster : Space::Generic;
+  f.take("mbarrier::complete_tx::bytes");
+  if (reduces) {
+    d.combine = reductionOf(f.takeAnyOf("and or xor add inc dec min max"));
+    if (d.combine == Mode::None || !f.takeTypeInto(d.type, typesOf(d.combine, false)))
+      return false;
+  } else {
+    const StringRef vector = f.takeAnyOf("v2 v4");
+    d.count = vector.empty() ? 1 : vector == "v2" ? 2 : 4;
+    constexpr unsigned most = 16;
+    if (!f.takeTypeInto(d.type, "b32 b64 u32 u64 s32 s64 f32 f64") || d.count * d.type.bytes() > most)
+      return false;
+  }
+  f.add(Kind::Address, b64);
+  f.add(d.count > 1 ? Kind::Values : Kind::Value, d.type, d.count);
+  f.add(Kind::Address, b64);
+  return true;
+}
+
 bool decodeAsynchronous(Form &f) {
   if (f.decoded.opcode == Opcode::Mbarrier)
     return decodeMbarrier(f);

@@ -85,6 +85,7 @@ bool decodeTensormap(Form &form);
 bool decodeTensormapFence(Form &form);
 bool decodeCrossLane(Form &form);
 bool decodeMatrix(Form &form);
+bool decodeAsyncStore(Form &form); ///< behind st.async, red.async
 bool decodeControl(Form &form);
 bool decodeAsynchronous(Form &form); ///< mbarriers, bulk copies
 

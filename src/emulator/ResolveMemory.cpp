@@ -210,11 +210,13 @@ bool decodeCopy(Form &f) {
 bool decodeMemory(Form &f) {
   switch (f.decoded.opcode) {
   case Opcode::Ld:
-  case Opcode::St:
     return decodeAccess(f);
+  case Opcode::St:
+    return f.take("async") ? decodeAsyncStore(f) : decodeAccess(f);
   case Opcode::Atom:
-  case Opcode::Red:
     return decodeAtomic(f);
+  case Opcode::Red:
+    return f.take("async") ? decodeAsyncStore(f) : decodeAtomic(f);
   case Opcode::Cp:
     if (std::optional<bool> isTensorCopy = decodeTensorCopy(f))
       return *isTensorCopy;

@@ -27,9 +27,10 @@ bool Traces::mayMeet(const Access &access, const Trace &before) {
 /// What other proxies read, and what the asynchronous one did itself, need only be known to be over; what threads
 /// wrote it sees once a proxy fence stands between.
 bool Traces::isOrderedForProxy(const Access &access, const Trace &before, bool beforeWrote) {
-  if (!access.issuer->knows(access.causality, before))
+  const Access::Issuer &issuer = *access.issuer;
+  if (!issuer.knows(access.causality, before))
     return false;
-  return !beforeWrote || isAsynchronous(before) || access.issuer->isFenced(access.causality, before);
+  return !issuer.otherProxy || !beforeWrote || isAsynchronous(before) || issuer.isFenced(access.causality, before);
 }
 
 Traces::Conflict Traces::look(const Cell &cell, const Access &access) const {

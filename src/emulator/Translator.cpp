@@ -223,8 +223,8 @@ WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions 
 bool needsFibers(const Kernel &kernel) {
   return llvm::any_of(kernel.code, [](const Decoded &d) {
     return ((d.opcode == Opcode::Bar || d.opcode == Opcode::Barrier) && d.mode != Mode::All) ||
-           d.opcode == Opcode::Mbarrier || d.opcode == Opcode::Bulk || d.opcode == Opcode::Wgmma ||
-           d.opcode == Opcode::ClusterBarrier || d.opcode == Opcode::Setmaxnreg;
+           d.opcode == Opcode::AsyncStore || d.opcode == Opcode::Mbarrier || d.opcode == Opcode::Bulk ||
+           d.opcode == Opcode::Wgmma || d.opcode == Opcode::ClusterBarrier || d.opcode == Opcode::Setmaxnreg;
   });
 }
 

@@ -106,8 +106,8 @@ static BufferArgument argumentOf(const AddressPiece &piece) {
 
 bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
   const DeviceKernel &kernel = launch.kernel;
-  LaunchRequest request{kernel.name,    kernel.grid, kernel.block,       kernel.dynamicSharedBytes, {},
-                        kernel.cluster, {},          kernel.programmatic};
+  LaunchRequest request{kernel.name, kernel.grid,    kernel.block, kernel.dynamicSharedBytes,
+                        {},          kernel.cluster, {},           kernel.programmatic};
   auto reach = [&](const AddressPiece &piece) { request.reached.push_back(argumentOf(piece)); };
   forEachWritten(kernel, launch.step, [&](const BufferSlice &slice) { beginWriting(slice.buffer); });
   for (size_t i = 0; i < launch.step.arguments.size(); ++i) {
