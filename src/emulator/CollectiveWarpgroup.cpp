@@ -273,9 +273,9 @@ void wait(const CollectiveCall &call, uint64_t left) {
   observe(call.warp, call.mask, dateOf(call.warp, until));
 }
 
-/// wgmma.fence. The warps of the group wait for each other: a wgmma begins when all four have issued it, and so sees what
-/// any of them had written, and fenced for the asynchronous proxy, before. Kernels of CUTLASS hand operands from warp to
-/// warp of one group with nothing else between.
+/// wgmma.fence. The warps of the group wait for each other: a wgmma begins when all four have issued it, and so sees
+/// what any of them had written, and fenced for the asynchronous proxy, before. Kernels of CUTLASS hand operands from
+/// warp to warp of one group with nothing else between.
 void fence(const CollectiveCall &call) {
   Warp &warp = call.warp;
   Core &core = *warp.core;

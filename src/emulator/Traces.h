@@ -29,7 +29,7 @@ public:
       uint32_t warp;
       unsigned lane;
       const Handover *others = nullptr; ///< what those know that issue it together with this thread
-      bool otherProxy = true; ///< it does not see what threads wrote before a fence stands between
+      bool otherProxy = true;           ///< it does not see what threads wrote before a fence stands between
       bool knows(const BlockCausality &causality, const Trace &before) const {
         return causality.knows(warp, lane, before) || (others && others->known && others->known->has(before));
       }
