@@ -693,6 +693,8 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &asked, DiagnosticEngin
   const bool meet = launch.cluster.count() > 1; // blocks, in memory that only their own could touch
   launch.fibers = meet || needsFibers(kernel) || kernel.registers + kernel.code.size() > manyRegisters;
   launch.registersPerThread = registersPerThread(kernel);
+  if (launch.registersPerThread)
+    launch.pressure = findRegisterPressure(kernel);
   launch.polling = findPollingLoops(kernel);
   const Schedule &schedule = impl->options.schedule;
   launch.preempts = schedule.order == Schedule::Order::Shuffled && hasStrongAccesses(kernel);

@@ -40,6 +40,8 @@ public:
 
   /// Whether a register written in `block` may hold a value that a lane outside the block's mask still needs.
   bool mustKeep(uint32_t block, uint32_t slot) const { return waiting[block][slot]; }
+  /// Whether a lane that leaves the block may read the register's value.
+  bool isLiveAfter(uint32_t block, uint32_t slot) const { return liveOut[block][slot]; }
   /// Whether the register's value at the end of the block is read later, by whatever lane.
   bool isReadAfter(uint32_t block, uint32_t slot) const { return liveOut[block][slot] || waiting[block][slot]; }
   /// Whether the register's value passes from one block to another anywhere.

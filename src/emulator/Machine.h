@@ -12,6 +12,7 @@
 #include "Findings.h"
 #include "Mbarrier.h"
 #include "Polling.h"
+#include "RegisterPressure.h"
 #include "Shadow.h"
 #include "TensorMap.h"
 #include "Traces.h"
@@ -267,6 +268,7 @@ struct Launch {
   std::atomic<uint64_t> nextCluster = 0;
   /// A thread has waited for the grids before; one that had not has let those after begin.
   std::atomic<bool> waitsForGrids = false, letsDependentsGo = false;
+  RegisterPressures pressure = RegisterPressures();  ///< if setmaxnreg has an effect
   llvm::DenseSet<const Decoded *> telling = {};      ///< findTellingCollectives, in causal launches
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
   /// Loads that tell whether a min or max of the same address would change anything. A value that has become old since

@@ -61,6 +61,11 @@ void runRegisterCount(const CollectiveCall &call) {
   if (!warp.registers)
     return;
   const auto wanted = uint32_t(call.source(0).value);
+  if (const RegisterPressure needed = core.launch.pressure.lookup(&call.at); needed.registers > wanted)
+    reportFinding(warp, call.at, 0, FindingKind::RegisterLimit, [&] {
+      return fmt::format("leaves {} registers a thread to code that needs {} in line {}", wanted, needed.registers,
+                         needed.line);
+    });
   const bool takes = call.at.mode == Mode::Inc;
   if (takes ? wanted < warp.registers : wanted > warp.registers) {
     reportFinding(warp, call.at, 0, FindingKind::RegisterLimit, [&] {

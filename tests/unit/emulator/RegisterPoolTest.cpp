@@ -87,3 +87,23 @@ TEST_CASE("setmaxnreg: counts that there are not") {
     CHECK(diagnostics.diagnostics()[0].kind == DiagnosticKind::TypeMismatch);
   }
 }
+
+TEST_CASE("setmaxnreg: code that needs more registers than it leaves") {
+  // So many values that differ from thread to thread, all of them live.
+  auto code = [](unsigned values, const std::string &first) {
+    std::string text = ".reg .b32 %v<64>;\n";
+    for (unsigned i = 0; i < values; ++i)
+      text += "add.s32 %v" + std::to_string(i) + ", " + first + ", " + std::to_string(i) + ";\n";
+    for (unsigned i = 1; i < values; ++i)
+      text += "xor.b32 %v0, %v0, %v" + std::to_string(i) + ";\n";
+    return text + "add.s32 %r1, %r1, %v0;\nsub.s32 %r1, %r1, %v0;\n";
+  };
+  CHECK(kindOf(set("dec", 40) + code(30, "%r1")) == "");
+  CHECK(kindOf(set("dec", 40) + code(50, "%r1")) == "register-limit");
+  CHECK(kindOf(set("dec", 56) + code(50, "%r1")) == "");
+  CHECK(kindOf(code(50, "%r1") + set("dec", 40)) == "");
+  CHECK(kindOf(set("dec", 40) + code(50, "%r3")) == "");     // the same in all threads
+  CHECK(kindOf(set("dec", 40) + code(50, "%r1"), "") == ""); // without effect
+  CHECK(kindOf("@%p1 bra MANY;\n" + set("dec", 40) + "bra DONE;\nMANY: " + set("inc", 216) + code(50, "%r1") +
+               "DONE:\n") == "");
+}

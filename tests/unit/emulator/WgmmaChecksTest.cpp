@@ -195,3 +195,43 @@ TEST_CASE("wgmma checks: descriptors") {
   CHECK(found([](Wgmmas &x) { x.a += uint64_t(192) << 32; }) ==
         "out-of-bounds"); // four times the distance between atoms
 }
+
+TEST_CASE("wgmma checks: operands in shared memory") {
+  const std::string begin = w.fence + w.multiply() + w.commit, meet = "bar.sync 0;\n", proxy = "fence.proxy.async;\n",
+                    end = w.fence + w.multiply() + w.commit + w.wait();
+  auto write = [](const std::string &of) {
+    return "mov.u32 %r31, image;\n@" + of + " st.shared.b32 [%r31+8192], %r12;\n";
+  };
+  const std::string found = "shared-race", some = write("%p3"),
+                    read = "mov.u32 %r31, image;\nld.shared.b32 %r33, [%r31+8192];\n";
+  CHECK(kindOf(begin + some + w.wait()) == found);
+  CHECK(kindOf(begin + meet + some + w.wait()) == found); // nobody has waited
+  CHECK(kindOf(begin + w.wait() + meet + some) == "");
+  CHECK(kindOf(begin + w.wait() + some) == ""); // who has waited knows of all four warps
+  CHECK(kindOf(begin + w.multiply() + w.commit + w.wait(1) + meet + some + w.wait()) == found); // not of the second one
+  CHECK(kindOf(begin + read + w.wait()) == "");                                                 // both read
+  CHECK(kindOf(begin + w.wait() + meet + some + meet + end) == found);                          // without a proxy fence
+  CHECK(kindOf(begin + w.wait() + meet + some + proxy + meet + end) == "");
+  CHECK(kindOf(begin + w.wait() + meet + some + meet + proxy + end) == "");
+  CHECK(kindOf(begin + w.wait() + meet + some + proxy + end) == found); // without an order
+  // One warp waits and lets the other ones' threads write.
+  CHECK(kindOf(begin + "@!%p2 bra OTHERS;\n" + w.wait() + "OTHERS: " + meet + "setp.eq.u32 %p4, %r1, 70;\n" +
+               write("%p4") + "@%p2 bra DONE;\n" + w.wait() + "DONE:\n") == "");
+}
+
+TEST_CASE("wgmma: what it counts as") {
+  for (bool listed : {false, true}) {
+    Wgmmas counting;
+    counting.options.countEvents = true;
+    const auto h = counting.run(w.fence + w.multiply('w', listed) + w.commit + w.wait());
+    REQUIRE(h->silent());
+    const Counters &counters = h->emulator->counters();
+    const auto names = instructionClassNames();
+    const auto number = size_t(std::find(names.begin(), names.end(), "wgmma") - names.begin());
+    CHECK(counters.warpInstructions[number] == 4);
+    // 16 rows of a in each warp, 16 of b for all, 32 bytes each: 128 a pass.
+    CHECK(counters.sharedLoadWavefronts == (listed ? 4u : 20u));
+    CHECK(counters.sharedLoadIdealWavefronts == counters.sharedLoadWavefronts);
+    CHECK(counters.sharedLoadRequests == (listed ? 1u : 4u));
+  }
+}
