@@ -123,6 +123,8 @@ void AsyncAccess::global(const Place &place, uint64_t bytes, bool atomic) {
   Checker checker(warp, at, writes ? Access::Write : Access::Read);
   if (!writes)
     checker.requireWritten(place, lane, bytes);
+  if (!window.earlier.empty())
+    avoidEarlierGrids(warp, at, lane, place, bytes, writes ? Access::Write : Access::Read);
   if (!launch.causal || !window.tracked || !bytes)
     return;
   Traces::Access access{warp.core->causality, date, !writes, writes};

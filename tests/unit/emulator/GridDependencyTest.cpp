@@ -14,7 +14,7 @@ struct Stream : Harness {
     std::string text;
     for (size_t i = 0; i < bodies.size(); ++i) {
       std::string one = kernel("add.s64 %d10, %d1, %d0;\nadd.s64 %d11, %d2, %d0;\n" + bodies[i], 2,
-                               i ? "" : ".shared .align 4 .b32 s[64];");
+                               i ? "" : ".shared .align 16 .b32 s[64];\n.shared .align 8 .b64 full;");
       one.replace(one.find(" k("), 3, " k" + std::to_string(i) + "(");
       text += i ? one.substr(one.find(".visible")) : one;
     }
@@ -70,6 +70,22 @@ TEST_CASE("grid dependency: what the kernel before reads is not replaced") {
              Contains("writes byte 0 of `a`, which kernel `k0` before it may still read"));
   CHECK_THAT(second("red.global.add.u32 [%d11], 1;\n" + wait, 0, 0), Contains("may still read"));
   CHECK(second("ld.global.u32 %r5, [%d10];\n" + wait + "st.global.u32 [%d11], %r5;", 0, 0) == "");
+}
+
+TEST_CASE("grid dependency: bulk copies are accesses of the thread that issues them") {
+  const std::string first = "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra END;\nmov.u32 %r6, s;\n";
+  const std::string load =
+      "mbarrier.init.shared.b64 [full], 1;\nfence.proxy.async;\n"
+      "mbarrier.arrive.expect_tx.shared.b64 _, [full], 16;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r6], [%d1], 16, [full];\n"
+      "W: mbarrier.try_wait.parity.shared.b64 %p2, [full], 0;\n@!%p2 bra W;\n";
+  const std::string store = "st.shared.v4.u32 [%r6], {1, 2, 3, 4};\nfence.proxy.async;\n"
+                            "cp.async.bulk.global.shared::cta.bulk_group [%d2], [%r6], 16;\n"
+                            "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n";
+  CHECK(second(first + wait + load + "END:") == "");
+  CHECK_THAT(second(first + load + "END:"), Contains("of `b`, which kernel `k0` before it may still write"));
+  CHECK(second(first + wait + store + "END:") == "");
+  CHECK_THAT(second(first + store + "END:"), Contains("of `a`, which kernel `k0` before it may still read"));
 }
 
 TEST_CASE("grid dependency: one thread waits for others, if they wait for it") {
