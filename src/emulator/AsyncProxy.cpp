@@ -131,7 +131,10 @@ void AsyncAccess::global(const Place &place, uint64_t bytes, bool atomic) {
   access.issuer = {warp.warp, lane};
   access.reads |= atomic;
   access.now.strong = atomic;
-  for (uint64_t g = place.offset >> launch.globalShift; g <= (place.offset + bytes - 1) >> launch.globalShift; ++g)
+  // A box may begin and end within a granule, the rest of which is another block's: whole ones alone are looked at.
+  const uint64_t granule = uint64_t(1) << launch.globalShift;
+  for (uint64_t g = (place.offset + granule - 1) >> launch.globalShift;
+       g < (place.offset + bytes) >> launch.globalShift; ++g)
     if (auto conflict = launch.traces.enter(window.cells[g], access); conflict.other.lanes) {
       const Trace &other = conflict.other;
       const bool known = warp.core->causality.knows(warp.warp, lane, other);

@@ -14,6 +14,7 @@
 
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/Support/DJB.h"
 
 #include <limits>
 
@@ -27,6 +28,14 @@ uint64_t mix(uint64_t x) { // the finalizer of SplitMix64
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
   return x ^ x >> 31;
+}
+
+StringRef nameOf(Opcode opcode) {
+  static constexpr StringLiteral names[] = {
+#define HLOC_PTX_OPCODE(name, text, family, counted, execution) text,
+#include "Opcodes.def"
+  };
+  return names[size_t(opcode)];
 }
 
 constexpr Type singleType{TypeClass::Float, 32, 1};
@@ -50,7 +59,8 @@ llvm::Value *WarpCode::deviationOf(const Decoded &d, ArrayRef<Value *> operands)
   const uint64_t seed = *options.approximationSeed;
   if (seed == EmulatorOptions::largestApproximations || seed == EmulatorOptions::smallestApproximations)
     return ConstantFP::get(floats, seed == EmulatorOptions::largestApproximations ? 1 : -1);
-  const unsigned kind = unsigned(d.opcode) << 16 | unsigned(d.type.kind) << 8 | d.type.bits;
+  // By name: opcodes that are added leave the others' results as they are.
+  const unsigned kind = djbHash(nameOf(d.opcode)) << 16 | unsigned(d.type.kind) << 8 | d.type.bits;
   Value *hash = splatInt(32, uint32_t(mix(seed + mix(kind))));
   for (Value *operand : operands) {
     hash = ir.CreateMul(ir.CreateXor(hash, resize(operand, 32, false)), splatInt(32, 0x9e3779b1));

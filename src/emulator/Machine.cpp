@@ -252,6 +252,7 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
   counters.warps += warps.size();
   for (Warp &warp : warps) {
     warp.spinsAt = nullptr;
+    warp.lastWait = {};
     if (launch.fibers)
       warp.fiber->start(
           [](void *argument) {

@@ -128,6 +128,7 @@ struct Warp : WarpContext {
   AsyncCopies copies;
   uint64_t waitsFor = 0; ///< while blocked: offset of the mbarrier, and
   const Decoded *waitsAt = nullptr;
+  LastWait lastWait;
   Hold hold;
   uint32_t registers = 0;   ///< of each of its threads, if setmaxnreg has an effect
   uint64_t numSettings = 0; ///< setmaxnreg executed

@@ -188,9 +188,27 @@ bool waitFor(const Operation &op) {
   return true;
 }
 
+/// A loop that has seen the same so often sees it for ever.
+void checkProgress(const Operation &op, bool over) {
+  constexpr uint64_t patience = 1 << 20;
+  LastWait &last = op.call.warp.lastWait;
+  const bool same =
+      last.at == &op.call.at && last.offset == op.offset && last.phase == op.object.phase && last.over == over;
+  last = {&op.call.at, op.offset, op.object.phase, over, same ? last.count + 1 : 0};
+  if (last.count < patience)
+    return;
+  reportFinding(op.call.warp, op.call.at, op.lane(), FindingKind::NoProgress, [&] {
+    return fmt::format("asks {} times {}, which has completed {} phases all the while", last.count, op.name(),
+                       op.object.phase);
+  });
+  op.core.launch.stop = true;
+  op.call.warp.fiber->suspend();
+}
+
 void runWait(const Operation &op) {
   Warp &warp = op.call.warp;
   const bool over = waitFor(op);
+  checkProgress(op, over);
   for (uint32_t rest = op.lanes; rest; rest &= rest - 1)
     op.call.setResult(unsigned(llvm::countr_zero(rest)), over);
   if (!over)
@@ -243,26 +261,13 @@ void initialize(const CollectiveCall &call, unsigned lane, const Place &place) {
   object.expected = object.pending = uint32_t(count);
 }
 
-/// Lanes of `mask` that have the address of its lowest one.
-uint32_t sameAddress(const CollectiveCall &call, uint32_t mask) {
-  const uint64_t address = call.value(0, unsigned(llvm::countr_zero(mask)));
+/// Lanes of `mask` that have the same value of an operand as its lowest one.
+uint32_t sameOperand(const CollectiveCall &call, unsigned operand, uint32_t mask) {
+  const uint64_t value = call.value(operand, unsigned(llvm::countr_zero(mask)));
   uint32_t same = 0;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     const unsigned lane = unsigned(llvm::countr_zero(rest));
-    same |= uint32_t(call.value(0, lane) == address) << lane;
-  }
-  return same;
-}
-
-/// Waits of lanes for different phases of one object are one after the other.
-uint32_t samePhase(const CollectiveCall &call, uint32_t mask) {
-  if (!isWait(call.at))
-    return mask;
-  const uint64_t which = call.value(1, unsigned(llvm::countr_zero(mask)));
-  uint32_t same = 0;
-  for (uint32_t rest = mask; rest; rest &= rest - 1) {
-    const unsigned lane = unsigned(llvm::countr_zero(rest));
-    same |= uint32_t(call.value(1, lane) == which) << lane;
+    same |= uint32_t(call.value(operand, lane) == value) << lane;
   }
   return same;
 }
@@ -345,7 +350,9 @@ void runMbarrier(const CollectiveCall &call) {
   if (call.at.mode == Mode::PendingCount)
     return call.forEachLane([&](unsigned lane) { call.setResult(lane, call.value(0, lane) >> 32); });
   for (uint32_t rest = call.mask; rest;) {
-    const uint32_t lanes = samePhase(call, sameAddress(call, rest));
+    uint32_t lanes = sameOperand(call, 0, rest);
+    if (isWait(call.at)) // for different phases one after the other
+      lanes = sameOperand(call, 1, lanes);
     runOnAddress(call, lanes);
     rest &= ~lanes;
   }

@@ -42,6 +42,14 @@ struct Mbarrier {
   }
 };
 
+/// What a warp saw last when it waited, and how often in a row.
+struct LastWait {
+  const Decoded *at = nullptr;
+  uint64_t offset = 0, phase = 0;
+  bool over = false;
+  uint64_t count = 0;
+};
+
 /// By offset in shared memory.
 class Mbarriers {
 public:

@@ -1,8 +1,6 @@
 // Forms of mbarriers and of bulk copies without tensor maps.
 #include "ResolveForm.h"
 
-#include "llvm/ADT/StringSwitch.h"
-
 using namespace llvm;
 
 namespace hloc::emulator {
@@ -125,19 +123,6 @@ bool decodeArriveOnCopies(Form &f) {
   return takeSharedSpace(f, false) && f.take("b64");
 }
 
-Mode reductionOf(StringRef name) {
-  return StringSwitch<Mode>(name)
-      .Case("and", Mode::And)
-      .Case("or", Mode::Or)
-      .Case("xor", Mode::Xor)
-      .Case("add", Mode::Add)
-      .Case("inc", Mode::Inc)
-      .Case("dec", Mode::Dec)
-      .Case("min", Mode::Min)
-      .Case("max", Mode::Max)
-      .Default(Mode::None);
-}
-
 /// What a reduction into shared memory or, with more types, into global memory knows.
 StringRef typesOf(Mode mode, bool global) {
   switch (mode) {
@@ -158,7 +143,7 @@ StringRef typesOf(Mode mode, bool global) {
 bool takeReduction(Form &f) {
   Decoded &d = f.decoded;
   const bool noFlush = f.take("noftz");
-  d.combine = reductionOf(f.takeAnyOf("and or xor add inc dec min max"));
+  d.combine = atomicMode(f.takeAnyOf("and or xor add inc dec min max"));
   if (d.combine == Mode::None || !f.takeTypeInto(d.type, typesOf(d.combine, d.mode == Mode::BulkStore)))
     return false;
   return noFlush == (d.combine == Mode::Add && d.type.isFloat() && d.type.bits == 16);
@@ -232,7 +217,7 @@ bool decodeAsyncStore(Form &f) {
   d.space = f.take("shared::cluster") ? Space::SharedCluster : Space::Generic;
   f.take("mbarrier::complete_tx::bytes");
   if (reduces) {
-    d.combine = reductionOf(f.takeAnyOf("and or xor add inc dec min max"));
+    d.combine = atomicMode(f.takeAnyOf("and or xor add inc dec min max"));
     if (d.combine == Mode::None || !f.takeTypeInto(d.type, typesOf(d.combine, false)))
       return false;
   } else {

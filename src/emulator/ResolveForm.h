@@ -89,6 +89,9 @@ bool decodeAsyncStore(Form &form); ///< behind st.async, red.async
 bool decodeControl(Form &form);
 bool decodeAsynchronous(Form &form); ///< mbarriers, bulk copies
 
+/// What atom, red and reductions by copies do: and, or, xor, exch, cas, add, min, max, inc, dec. Else None.
+Mode atomicMode(llvm::StringRef name);
+
 /// The opcode of the first part; hints such as `prefetch` are Nop.
 std::optional<Opcode> opcodeOf(llvm::StringRef name);
 /// Runs the family that the opcode belongs to, and checks that every part was taken.

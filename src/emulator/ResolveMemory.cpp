@@ -9,6 +9,21 @@
 using namespace llvm;
 
 namespace hloc::emulator {
+Mode atomicMode(StringRef name) {
+  return StringSwitch<Mode>(name)
+      .Case("and", Mode::And)
+      .Case("or", Mode::Or)
+      .Case("xor", Mode::Xor)
+      .Case("exch", Mode::Exch)
+      .Case("cas", Mode::Cas)
+      .Case("add", Mode::Add)
+      .Case("min", Mode::Min)
+      .Case("max", Mode::Max)
+      .Case("inc", Mode::Inc)
+      .Case("dec", Mode::Dec)
+      .Default(Mode::None);
+}
+
 namespace {
 
 constexpr StringLiteral accessTypes = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64";
@@ -86,21 +101,6 @@ bool decodeAccess(Form &f) {
   if (hints.policy)
     f.add(Kind::Dropped, b64);
   return true;
-}
-
-Mode atomicMode(StringRef name) {
-  return StringSwitch<Mode>(name)
-      .Case("and", Mode::And)
-      .Case("or", Mode::Or)
-      .Case("xor", Mode::Xor)
-      .Case("exch", Mode::Exch)
-      .Case("cas", Mode::Cas)
-      .Case("add", Mode::Add)
-      .Case("min", Mode::Min)
-      .Case("max", Mode::Max)
-      .Case("inc", Mode::Inc)
-      .Case("dec", Mode::Dec)
-      .Default(Mode::None);
 }
 
 StringRef atomicTypes(Mode mode, bool vector) {

@@ -74,16 +74,7 @@ bool decodeStore(Form &f) {
 bool decodeReduce(Form &f) {
   if (!takeDimensions(f) || !f.take("global") || !f.take("shared::cta"))
     return false;
-  f.decoded.combine = StringSwitch<Mode>(f.takeAnyOf("add min max inc dec and or xor"))
-                          .Case("add", Mode::Add)
-                          .Case("min", Mode::Min)
-                          .Case("max", Mode::Max)
-                          .Case("inc", Mode::Inc)
-                          .Case("dec", Mode::Dec)
-                          .Case("and", Mode::And)
-                          .Case("or", Mode::Or)
-                          .Case("xor", Mode::Xor)
-                          .Default(Mode::None);
+  f.decoded.combine = atomicMode(f.takeAnyOf("add min max inc dec and or xor"));
   return f.decoded.combine != Mode::None && decodeStore(f);
 }
 
