@@ -142,6 +142,8 @@ public:
     original = &instruction;
     control();
     copies();
+    arrivals();
+    tensorCores();
     memory();
     constants();
     operandOrder();
@@ -150,6 +152,25 @@ public:
   }
 
 private:
+  static void setInteger(Operand &operand, uint64_t value) {
+    operand = Operand();
+    operand.kind = Operand::Kind::Integer;
+    operand.value = value;
+  }
+  static void increment(Operand &operand) {
+    if (operand.kind == Operand::Kind::Integer)
+      ++operand.value;
+    else
+      setInteger(operand, 1);
+  }
+  /// In the coordinates of a tensor map, the last register becomes the constant 1.
+  void changeLastRegister(const char *mutation, size_t operand) {
+    const Operand &coordinates = original->operands[operand];
+    if (coordinates.elements.size() < 2)
+      return;
+    change(mutation, [&](Instruction &c) { setInteger(c.operands[operand].elements.back(), 1); });
+  }
+
   void leaveOut(const char *mutation) {
     mutants.push_back({mutation, function, statement, original->line, std::nullopt});
   }
@@ -185,6 +206,48 @@ private:
       leaveOut("drop-wait");
     if (has(i, "wait_group"))
       change("loosen-wait", [](Instruction &c) { ++c.operands[0].value; });
+  }
+
+  /// What mbarriers wait for: threads, and bytes of bulk copies.
+  void arrivals() {
+    const Instruction &i = *original;
+    const bool isBulk = is(i, {"cp"}) && has(i, "bulk") && !has(i, "commit_group") && !has(i, "wait_group");
+    if (isBulk && !has(i, "prefetch")) {
+      leaveOut("drop-copy");
+      for (size_t n = 0; n < i.operands.size(); ++n)
+        changeLastRegister("change-coordinate", n);
+    }
+    if (!is(i, {"mbarrier"}))
+      return;
+    const bool waits = has(i, "try_wait") || has(i, "test_wait");
+    if (has(i, "init") || has(i, "arrive") || has(i, "expect_tx"))
+      leaveOut("drop-arrival");
+    if (has(i, "init") || has(i, "expect_tx"))
+      change("change-arrivals", [](Instruction &c) { increment(c.operands.back()); });
+    if (waits) // it has come before anything has happened
+      change("change-phase", [](Instruction &c) { setInteger(c.operands[2], 1); });
+    if (has(i, "expect_tx"))
+      change("drop-transaction", [](Instruction &c) { setInteger(c.operands.back(), 0); });
+  }
+
+  /// Of wgmma: its fences and groups, and what it adds to.
+  void tensorCores() {
+    const Instruction &i = *original;
+    if (!is(i, {"wgmma"}))
+      return;
+    if (has(i, "fence"))
+      leaveOut("drop-fence");
+    if (has(i, "commit_group"))
+      leaveOut("drop-commit");
+    if (has(i, "wait_group")) {
+      leaveOut("drop-wait");
+      change("loosen-wait", [](Instruction &c) { ++c.operands[0].value; });
+    }
+    if (!has(i, "mma_async"))
+      return;
+    leaveOut("drop-product");
+    change("swap-fragments",
+           [](Instruction &c) { std::swap(c.operands[0].elements[0], c.operands[0].elements[1]); });
   }
 
   void memory() {

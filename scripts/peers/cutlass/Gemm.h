@@ -23,17 +23,18 @@ struct GemmOf {
   using Row = cutlass::layout::RowMajor;
   // Without bulk copies the epilogue moves single elements.
   static constexpr bool isBulk = !cute::is_same_v<EpilogueSchedule, cutlass::epilogue::NoSmemWarpSpecialized>;
+  /// Fewer than there are tiles along k, so that each is filled more than once.
+  using Stages = cutlass::gemm::collective::StageCount<3>;
   static constexpr int alignOut = isBulk ? 128 / cutlass::sizeof_bits<Out>::value : 1;
 
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
       cutlass::epilogue::collective::EpilogueTileAuto, Accumulator, Accumulator, Source, Row, alignOut, Out, Row,
       alignOut, EpilogueSchedule, Fusion>::CollectiveOp;
-  using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
-      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, In, LayoutA, alignIn, In, LayoutB, alignIn, Accumulator,
-      Tile, Cluster,
-      cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(sizeof(typename Epilogue::SharedStorage))>,
-      Schedule>::CollectiveOp;
+  using Mainloop =
+      typename cutlass::gemm::collective::CollectiveBuilder<cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, In,
+                                                            LayoutA, alignIn, In, LayoutB, alignIn, Accumulator, Tile,
+                                                            Cluster, Stages, Schedule>::CollectiveOp;
   using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, Mainloop, Epilogue, TileScheduler>;
   using Gemm = cutlass::gemm::device::GemmUniversalAdapter<Kernel>;
 
