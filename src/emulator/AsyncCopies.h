@@ -4,7 +4,10 @@
 // between. That nobody else touches the place meanwhile is checked by what is in flight, whenever they land
 // (Core::sharedOpen).
 
+#include "Causality.h"
+
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace hloc::emulator {
@@ -27,6 +30,7 @@ struct AsyncCopies {
   std::vector<Request> pending; ///< in order of issue
   uint32_t committed[32] = {};  ///< groups of each lane so far
   uint64_t issued = 0;
+  std::vector<std::pair<Trace, uint32_t>> handedOver; ///< to mbarriers, with the lanes: over for them when they wait
   void clear() { *this = {}; }
 };
 

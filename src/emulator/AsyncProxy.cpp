@@ -79,6 +79,15 @@ const AsyncShadow::Record *AsyncShadow::meet(const BlockCausality &causality, ui
   return nullptr;
 }
 
+void recordWrite(Warp &warp, unsigned lane, const Decoded &at, uint64_t offset, uint64_t bytes, const Trace &date) {
+  Core &core = *warp.core;
+  if (!core.launch.causal || !bytes)
+    return;
+  for (uint64_t line = offset >> AsyncShadow::lineShift; line <= (offset + bytes - 1) >> AsyncShadow::lineShift; ++line)
+    core.async.enter(core.causality, {warp.warp, lane}, line,
+                     {date, &at, threadOf(warp, lane), piecesOf(line, offset, bytes), true});
+}
+
 void AsyncAccess::shared(Core &owner, uint64_t offset, uint64_t bytes) {
   const Launch &launch = owner.launch;
   Checker checker(warp, at, writes ? Access::Write : Access::Read);

@@ -87,6 +87,9 @@ private:
   const Handover *const others;
 };
 
+/// Bytes of the own shared memory are written until `date`, by a copy whose issue has been checked.
+void recordWrite(Warp &warp, unsigned lane, const Decoded &at, uint64_t offset, uint64_t bytes, const Trace &date);
+
 /// A copy that a thread has issued.
 struct Transfer {
   enum class Direction : uint8_t { Load, Store, ToCluster };

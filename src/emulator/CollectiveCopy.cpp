@@ -86,6 +86,13 @@ void wait(const CollectiveCall &call, uint32_t left, bool alsoUncommitted) {
       complete(call.warp, request, done);
   }
   std::erase_if(copies.pending, [](const Request &request) { return !request.open; });
+  if (left)
+    return;
+  for (auto &[date, lanes] : copies.handedOver) {
+    observe(call.warp, lanes & call.mask, date);
+    lanes &= ~call.mask;
+  }
+  std::erase_if(copies.handedOver, [](const auto &handed) { return !handed.second; });
 }
 
 /// {shared address, global address, bytes, bytes that are read, or whether none are}: the rest is zeros.
@@ -156,10 +163,18 @@ void landCopies(Warp &warp) {
       land(*warp.core, request, ~0u);
 }
 
-void completeCopies(Warp &warp, uint32_t lanes) {
-  for (Request &request : warp.copies.pending)
-    if (request.open & lanes)
-      complete(warp, request, request.open & lanes);
+void completeCopies(Warp &warp, uint32_t lanes, const Trace &date) {
+  uint32_t handed = 0;
+  for (Request &request : warp.copies.pending) {
+    const uint32_t done = request.open & lanes;
+    handed |= done;
+    if (done)
+      complete(warp, request, done);
+    forEachLane(done,
+                [&](unsigned lane) { recordWrite(warp, lane, *request.at, request.to[lane], request.bytes, date); });
+  }
+  if (handed && warp.core->launch.causal)
+    warp.copies.handedOver.push_back({date, handed});
   std::erase_if(warp.copies.pending, [](const Request &request) { return !request.open; });
 }
 

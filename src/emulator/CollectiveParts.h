@@ -63,7 +63,8 @@ void issueToBlocks(const CollectiveCall &call, unsigned lane, Transfer transfer,
 /// st.async and red.async.
 void runAsyncStore(const CollectiveCall &call);
 /// cp.async of these lanes is over, as if they had waited.
-void completeCopies(Warp &warp, uint32_t lanes);
+/// `date`: others may touch what they wrote when they know it.
+void completeCopies(Warp &warp, uint32_t lanes, const Trace &date);
 /// Copies of boxes, and what makes tensor maps: replace, cp_fenceproxy, and the fence before their use.
 bool isTensorCopy(const Decoded &at);
 void runTensorCopy(const CollectiveCall &call);

@@ -149,6 +149,29 @@ TEST_CASE("asynchronous machine: too few bytes are expected") {
                    init + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [full], 240;\n" + load + wait + readOwn);
 }
 
+TEST_CASE("asynchronous machine: copies of single threads that arrive at an mbarrier") {
+  const std::string initAll = "@%p1 mbarrier.init.shared.b64 [full], 64;\n@%p1 mbarrier.init.shared.b64 [empty], 64;\n"
+                              "bar.sync 0;\nadd.s64 %d11, %d2, %d0;\n";
+  const std::string copy = "cp.async.ca.shared.global [%r20], [%d11], 4;\n";
+  const std::string arrive = "mbarrier.arrive.shared.b64 _, [full];\n";
+  const std::string readOther = "xor.b32 %r9, %r22, 128;\nadd.s32 %r9, %r21, %r9;\nld.shared.u32 %r7, [%r9];\n"
+                                "st.global.u32 [%d12], %r7;\n";
+  const auto others = [](uint32_t i) { return counting(i ^ 32); };
+  expectValues("an arrival of their own",
+               initAll + copy + "cp.async.mbarrier.arrive.noinc.shared.b64 [full];\n" + wait + readOther, others);
+  expectValues("beside that of their thread",
+               initAll + copy + "cp.async.mbarrier.arrive.shared.b64 [full];\n" + arrive + wait + readOther, others);
+  expectValues("the thread itself may wait in the old way",
+               initAll + copy + "cp.async.mbarrier.arrive.noinc.shared.b64 [full];\ncp.async.wait_all;\n" + readOwn,
+               counting);
+  expectFinding("they arrive elsewhere",
+                initAll + copy + "cp.async.mbarrier.arrive.shared.b64 [empty];\n" + arrive + wait + readOther,
+                FindingKind::SharedRace, "nothing says that this is over");
+  expectFinding("they arrive elsewhere, their own thread reads",
+                initAll + copy + "cp.async.mbarrier.arrive.shared.b64 [empty];\n" + arrive + wait + readOwn,
+                FindingKind::SharedRace, "nothing says that this is over");
+}
+
 TEST_CASE("asynchronous machine: bulk stores") {
   const auto own = [](uint32_t i) { return i; };
   expectValues("store", fill + fence + "bar.sync 0;\n" + store + commit + waitRead, own);
