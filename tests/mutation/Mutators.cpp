@@ -415,11 +415,11 @@ bool explains(const std::string &mutation, const std::string &symptom) {
     return oneOf({"shared-race", "global-race"});
   // Wrong values cannot be the only sign of a missing barrier: they may not show at all.
   if (mutation == "drop-barrier")
-    return oneOf({"shared-race", "global-race", "uninitialized-read"});
+    return oneOf({"shared-race", "global-race", "uninitialized-read", "divergent-barrier", "deadlock", "absent-block"});
   if (mutation == "drop-wait" || mutation == "loosen-wait" || mutation == "drop-commit")
-    return oneOf({"shared-race", "uninitialized-read", "open-copy"});
+    return oneOf({"shared-race", "global-race", "uninitialized-read", "open-copy", "open-wgmma", "register-race"});
   if (mutation == "drop-store")
-    return oneOf({"unwritten-output", "uninitialized-read", "mismatch"});
+    return oneOf({"unwritten-output", "uninitialized-read", "mismatch", "bad-tensor-map"});
   return true;
 }
 
