@@ -711,7 +711,9 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &asked, DiagnosticEngin
     launch.deadline = impl->options.timeLimitSeconds + secondsNow();
   if (double deadline = impl->options.deadline)
     launch.deadline = launch.deadline ? std::min(launch.deadline, deadline) : deadline;
-  impl->dependsOnSchedule |= hasStrongAccesses(kernel) || !launch.firstGuesses.empty() || !launch.updateTests.empty();
+  const bool hasMbarriers = llvm::any_of(kernel.code, [](const Decoded &d) { return d.opcode == Opcode::Mbarrier; });
+  impl->dependsOnSchedule |=
+      hasStrongAccesses(kernel) || hasMbarriers || !launch.firstGuesses.empty() || !launch.updateTests.empty();
   if (!impl->prepareGrid(launch, diagnostics) || !impl->fillParameters(launch, diagnostics))
     return llvm::failure();
   impl->earlier.enter(launch);

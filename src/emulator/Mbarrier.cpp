@@ -137,8 +137,8 @@ void runArrive(const Operation &op) {
   }
 }
 
-/// Copies of sm_80 that the lanes have issued are over with the phase: whoever sees it sees what they wrote. The asynchronous
-/// proxy does, too: no kernel of CUTLASS has a proxy fence there.
+/// Copies of sm_80 that the lanes have issued are over with the phase: whoever sees it sees what they wrote. The
+/// asynchronous proxy does, too: no kernel of CUTLASS has a proxy fence there.
 void runArriveOnCopies(const Operation &op) {
   Warp &warp = op.call.warp;
   completeCopies(warp, op.lanes, op.object.date(op.core.blockIndex));

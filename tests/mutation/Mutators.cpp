@@ -246,8 +246,7 @@ private:
     if (!has(i, "mma_async"))
       return;
     leaveOut("drop-product");
-    change("swap-fragments",
-           [](Instruction &c) { std::swap(c.operands[0].elements[0], c.operands[0].elements[1]); });
+    change("swap-fragments", [](Instruction &c) { std::swap(c.operands[0].elements[0], c.operands[0].elements[1]); });
   }
 
   void memory() {

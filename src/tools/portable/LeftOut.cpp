@@ -5,7 +5,9 @@
 
 extern "C" {
 
-[[noreturn]] void hlocLeftOut() { HLOC_UNREACHABLE("a part of LLVM was called that hloc is linked without (LeftOut.txt)"); }
+[[noreturn]] void hlocLeftOut() {
+  HLOC_UNREACHABLE("a part of LLVM was called that hloc is linked without (LeftOut.txt)");
+}
 
 void *hlocNothing() { return nullptr; }
 }

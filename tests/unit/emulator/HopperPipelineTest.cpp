@@ -1,8 +1,8 @@
-// A whole kernel of sm_90a as the fastest ones are made: one warp copies tiles of a and b by tensor maps into a ring, four
-// multiply them by wgmma out of it, and what they made goes back by a tensor map. Then the same with a line broken.
+// A whole kernel of sm_90a as the fastest ones are made: one warp copies tiles of a and b by tensor maps into a ring,
+// four multiply them by wgmma out of it, and what they made goes back by a tensor map. Then the same with a line
+// broken.
 #include "Harness.h"
 #include "WgmmaHarness.h"
-
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -166,10 +166,10 @@ struct Gemm : Harness {
     const BufferId a = matrix(0, rows * depth), b = matrix(1, columns * depth);
     d = output("d", uint64_t(rows) * columns * 4);
     const auto bf16 = TensorMapType::Bf16;
-    arguments[0] = TensorMapArgument{{a, 0, rows * depth * 2, false},
-                                     recipe(bf16, depth, rows, TensorMapSwizzle::Bytes128)};
-    arguments[1] = TensorMapArgument{{b, 0, columns * depth * 2, false},
-                                     recipe(bf16, depth, columns, TensorMapSwizzle::Bytes128)};
+    arguments[0] =
+        TensorMapArgument{{a, 0, rows * depth * 2, false}, recipe(bf16, depth, rows, TensorMapSwizzle::Bytes128)};
+    arguments[1] =
+        TensorMapArgument{{b, 0, columns * depth * 2, false}, recipe(bf16, depth, columns, TensorMapSwizzle::Bytes128)};
     arguments[2] = TensorMapArgument{{d, 0, uint64_t(rows) * columns * 4, true},
                                      recipe(TensorMapType::F32, columns, rows, TensorMapSwizzle::None)};
     grid = {columns / tile, rows / tile, 1};
@@ -201,17 +201,17 @@ struct Mutant {
 };
 /// The first place of `from` in the kernel.
 const Mutant mutants[] = {
-    {"[%r0+49176], 1;", "[%r0+49176], 2;"},                                   // an arrival too many is waited for
-    {"mbarrier.init.shared::cta.b64 [%r0+49160], 1;", ""},                     // a barrier that is none
-    {"bar.sync 0;", ""},                                                       // others before the barriers are there
-    {"xor.b32 %r12, %r12, 1;", ""},                                            // the producer waits for the wrong phase
+    {"[%r0+49176], 1;", "[%r0+49176], 2;"},                // an arrival too many is waited for
+    {"mbarrier.init.shared::cta.b64 [%r0+49160], 1;", ""}, // a barrier that is none
+    {"bar.sync 0;", ""},                                   // others before the barriers are there
+    {"xor.b32 %r12, %r12, 1;", ""},                        // the producer waits for the wrong phase
     {"EMPTY: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r13+49168], %r12;\n@!%p4 bra EMPTY;", ""},
-    {"_, [%r14], 16384;", "_, [%r14], 8192;"},                                 // one of the two copies
+    {"_, [%r14], 16384;", "_, [%r14], 8192;"}, // one of the two copies
     {"_, [%r14], 16384;", "_, [%r14], 16400;"},
     {"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r14], 16384;", ""},
-    {"[%r16], [%d2, {%r17, %r2}]", "[%r15], [%d2, {%r17, %r2}]"},              // one copy over the other
+    {"[%r16], [%d2, {%r17, %r2}]", "[%r15], [%d2, {%r17, %r2}]"}, // one copy over the other
     {"[%d1, {%r17, %r3}]", "[%d1, {%r3, %r17}]"},
-    {"add.s32 %r16, %r15, 16384;", "add.s32 %r16, %r15, 16400;"},              // not where a box may begin
+    {"add.s32 %r16, %r15, 16384;", "add.s32 %r16, %r15, 16400;"}, // not where a box may begin
     {"setp.lt.u32 %p5, %r10, 5;", "setp.lt.u32 %p5, %r10, 4;"},
     {"setp.lt.u32 %p5, %r10, 5;", "setp.lt.u32 %p5, %r10, 6;"},
     {"FULL: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r13+49152], %r12;\n@!%p4 bra FULL;", ""},
@@ -222,7 +222,7 @@ const Mutant mutants[] = {
     {"wgmma.fence.sync.aligned;", ""},
     {"add.s64 %d12, %d10, 1026;", "add.s64 %d12, %d10, 1027;"},
     {"add.s64 %d11, %d10, 4;", "add.s64 %d11, %d10, 0;"},
-    {"%d11, %d12, 1, 1, 1, 0, 0;", "%d11, %d12, 0, 1, 1, 0, 0;"},              // sums from new, once
+    {"%d11, %d12, 1, 1, 1, 0, 0;", "%d11, %d12, 0, 1, 1, 0, 0;"}, // sums from new, once
     {"%d11, %d12, 1, 1, 1, 0, 0;", "%d11, %d12, 1, -1, 1, 0, 0;"},
     {"wgmma.commit_group.sync.aligned;", ""},
     {"wgmma.wait_group.sync.aligned 0;", ""},
