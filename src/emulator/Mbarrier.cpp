@@ -190,7 +190,7 @@ bool waitFor(const Operation &op) {
 
 /// A loop that has seen the same so often sees it for ever.
 void checkProgress(const Operation &op, bool over) {
-  constexpr uint64_t patience = 1 << 20;
+  constexpr uint64_t patience = 1 << 16;
   LastWait &last = op.call.warp.lastWait;
   const bool same =
       last.at == &op.call.at && last.offset == op.offset && last.phase == op.object.phase && last.over == over;
