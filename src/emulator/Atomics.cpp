@@ -94,9 +94,7 @@ uint64_t combineFloat(const Type &type, Mode mode, uint64_t old, uint64_t b, uns
   return encode(result, format, Rounding::Nearest);
 }
 
-} // namespace
-
-uint64_t combineAtomically(const Type &type, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space) {
+uint64_t combine(const Type &type, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space) {
   unsigned bits = type.bits;
   if (!type.isFloat())
     return combineIntegers(type, mode, old, b, c, type.width());
@@ -105,8 +103,6 @@ uint64_t combineAtomically(const Type &type, Mode mode, uint64_t old, uint64_t b
   uint64_t low = combineFloat(type, mode, old & 0xffff, b & 0xffff, 16, space);
   return low | combineFloat(type, mode, old >> 16 & 0xffff, b >> 16 & 0xffff, 16, space) << 16;
 }
-
-namespace {
 
 /// The bytes that a bitwise operation can change; nothing: all. Elements of less than a byte are stored by such updates
 /// of the word around them, beside others that store whole bytes of that word.
@@ -152,7 +148,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
       uint64_t old = 0;
       if (place.data) {
         std::memcpy(&old, place.data + e * width, width);
-        uint64_t result = combineAtomically(at->type, at->mode, old, load(b, index), load(c, index), place.space);
+        uint64_t result = combine(at->type, at->mode, old, load(b, index), load(c, index), place.space);
         std::memcpy(place.data + e * width, &result, width);
         warp.core->launch.progress += warp.core->launch.together && result != old;
         changes |= at->mode != Mode::Cas || old == load(b, index);
@@ -169,7 +165,7 @@ void combineInPlace(const Type &type, Mode mode, uint8_t *to, const uint8_t *fro
   uint64_t old = 0, operand = 0;
   std::memcpy(&old, to, type.bytes());
   std::memcpy(&operand, from, type.bytes());
-  const uint64_t result = combineAtomically(type, mode, old, operand, 0, space);
+  const uint64_t result = combine(type, mode, old, operand, 0, space);
   std::memcpy(to, &result, type.bytes());
 }
 

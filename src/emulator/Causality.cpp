@@ -482,9 +482,8 @@ bool BlockCausality::isFenced(uint32_t warp, unsigned lane, const Trace &write) 
 }
 
 void BlockCausality::release(uint32_t warp, uint32_t lanes, Handover &handover) {
-  Knowledge sum = gather(warp, lanes);
-  handover.known = View::join(handover.known, sum.known);
-  handover.fenced = View::join(handover.fenced, sum.fenced);
+  const Knowledge sum = gather(warp, lanes);
+  handover.join({sum.known, sum.fenced});
   ++warps[warp].clock;
 }
 
@@ -504,10 +503,6 @@ Handover BlockCausality::arriveAtCluster(uint32_t warp, uint32_t lanes, bool rel
   const Knowledge sum = gather(warp, lanes);
   ++warps[warp].clock;
   return {View::begun(releases ? sum.known : sum.released[unsigned(Scope::Cluster)].view, block), sum.fenced};
-}
-
-void BlockCausality::leaveCluster(uint32_t warp, uint32_t lanes, bool whole, const Handover &told) {
-  acquire(warp, lanes, whole, told);
 }
 
 ViewRef BlockCausality::knownBy(uint32_t warp, uint32_t lanes) const { return gather(warp, lanes).known; }

@@ -157,8 +157,6 @@ public:
   /// barrier.cluster.arrive: what the lanes tell, and that their block has begun. Without `releases`, what their fences
   /// let go.
   Handover arriveAtCluster(uint32_t warp, uint32_t lanes, bool releases);
-  /// They have waited for all that have told this.
-  void leaveCluster(uint32_t warp, uint32_t lanes, bool whole, const Handover &told);
   /// What these lanes know together, and what they did.
   ViewRef knownBy(uint32_t warp, uint32_t lanes) const;
   bool knowsBegun(uint32_t warp, unsigned lane, uint64_t otherBlock) const;

@@ -166,15 +166,19 @@ void Cluster::wait(Warp &warp, const Decoded &at, uint32_t lanes) {
   }
   warp.mayLeaveCluster &= ~lanes;
   if (launch.causal)
-    warp.core->causality.leaveCluster(warp.warp, lanes, lanes == warp.live, passed);
+    warp.core->causality.acquire(warp.warp, lanes, lanes == warp.live, passed);
 }
 
 void Cluster::endWarp(Warp &warp) {
   Core &block = *warp.core;
   if (!warp.copies.pending.empty())
     abandonCopies(warp);
-  abandonMultiplies(warp);
-  checkSettings(warp);
+  if (launch.hasWarpgroups) {
+    abandonMultiplies(warp);
+    checkSettings(warp);
+  }
+  if (blocks.size() == 1 && !launch.asynchronous)
+    return;
   const bool last = llvm::all_of(block.warps, [](const Warp &w) { return w.state == WarpState::Done; });
   if (last && launch.asynchronous && !launch.stop)
     abandonTransfers(block);

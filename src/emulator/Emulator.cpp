@@ -703,6 +703,8 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &asked, DiagnosticEngin
   launch.fibers |= launch.together;
   launch.firstGuesses = findLoadsBefore(kernel, Mode::Cas);
   launch.updateTests = findLoadsBefore(kernel, {Mode::Min, Mode::Max});
+  launch.hasWarpgroups = llvm::any_of(
+      kernel.code, [](const Decoded &d) { return d.opcode == Opcode::Wgmma || d.opcode == Opcode::Setmaxnreg; });
   launch.asynchronous = llvm::any_of(kernel.code, [](const Decoded &d) { return isAsynchronous(d); });
   launch.causal = impl->options.checkRaces && (meet || needsCausality(kernel));
   if (launch.causal)

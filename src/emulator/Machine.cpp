@@ -218,7 +218,8 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
     async.clear();
   }
   freeRegisters = 0;
-  warpgroups.assign((warps.size() + warpsOfGroup - 1) / warpsOfGroup, Warpgroup());
+  if (launch.hasWarpgroups)
+    warpgroups.assign((warps.size() + warpsOfGroup - 1) / warpsOfGroup, Warpgroup());
   if (launch.causal) {
     causality.begin(linear, unsigned(warps.size()), ofCluster);
     std::fill(remoteAccesses.begin(), remoteAccesses.end(), std::array<RemoteAccess, warpLanes>());
@@ -243,7 +244,8 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
     warp.live = warp.existing;
     warp.budget = launch.together ? budgetOfPolling : budgetOfTick;
     warp.copies.clear();
-    warp.multiplies = WarpMultiplies();
+    if (launch.hasWarpgroups)
+      warp.multiplies = WarpMultiplies();
     warp.registers = launch.registersPerThread;
     warp.numSettings = 0;
     warp.state = WarpState::Ready;

@@ -191,7 +191,7 @@ struct Core {
   std::vector<Warp> warps;
   std::vector<uint32_t> order; ///< of the warps
   std::array<BarrierState, numBarriers> barriers;
-  std::vector<Warpgroup> warpgroups; ///< by warp / 4
+  std::vector<Warpgroup> warpgroups; ///< by warp / 4, if the launch has them
   uint64_t freeRegisters = 0;        ///< that setmaxnreg.dec gave back
   bool ended = false;                ///< all its warps have
   std::vector<uint8_t> shared, local;
@@ -258,12 +258,13 @@ struct Launch {
   uint64_t idleRounds = 0;                ///< of the scheduler, in which it did not
   uint64_t lastProgress = 0, gaveWay = 0; ///< how often a warp gave way since `progress` was that
   PollingLoops polling = {};
-  bool concurrent = false;   ///< several host threads run its blocks
-  Dim3 cluster = {};         ///< blocks of each
-  bool hasClusters = false;  ///< it was asked for them
-  bool asynchronous = false; ///< the kernel has mbarriers, and what completes on them
-  bool causal = false;       ///< races are judged by what threads know of each other, not by barriers alone
-  Traces traces = {};        ///< of global memory, in causal launches
+  bool concurrent = false;    ///< several host threads run its blocks
+  Dim3 cluster = {};          ///< blocks of each
+  bool hasClusters = false;   ///< it was asked for them
+  bool hasWarpgroups = false; ///< the kernel has wgmma or setmaxnreg
+  bool asynchronous = false;  ///< the kernel has mbarriers, and what completes on them
+  bool causal = false;        ///< races are judged by what threads know of each other, not by barriers alone
+  Traces traces = {};         ///< of global memory, in causal launches
   Messages messages = Messages();
   std::vector<AcquiredMap> acquiredMaps = {}; ///< in causal launches
   std::atomic<uint64_t> nextCluster = 0;
@@ -483,8 +484,6 @@ void countCopies(Warp &warp, const Decoded &at, uint32_t mask, const CopiedLanes
 void countMultiply(Warp &warp, const Decoded &at, bool readsA);
 /// A request: the sectors that its pieces inside the tensor touch, and 128 bytes of shared memory a pass.
 void countBox(Warp &warp, const Decoded &at, llvm::ArrayRef<TensorPiece> pieces, bool isStore);
-/// What an atomic makes of the value in memory.
-uint64_t combineAtomically(const Type &type, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space);
 /// Counts sectors or bank conflicts of one warp-wide request.
 void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                   bool isStore);

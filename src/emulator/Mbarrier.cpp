@@ -73,9 +73,8 @@ void completeIfDone(Core &core, uint64_t offset, Mbarrier &object, Report report
                     "is under way to it: their number was not expected",
                     object.phase, offset, underWay->bytes, underWay->at->line));
   const Trace over = object.date(core.blockIndex);
-  object.complete.known = View::join(object.complete.known, object.arrived.known);
+  object.complete.join(object.arrived);
   object.complete.known = View::with(object.complete.known, over.block, over.warp, over.lanes, over.clock);
-  object.complete.fenced = View::join(object.complete.fenced, object.arrived.fenced);
   object.arrived = Handover();
   ++object.phase;
   object.pending = object.expected;
@@ -142,10 +141,10 @@ void runArrive(const Operation &op) {
 void runArriveOnCopies(const Operation &op) {
   Warp &warp = op.call.warp;
   completeCopies(warp, op.lanes, op.object.date(op.core.blockIndex));
-  if (warp.core->launch.causal)
+  if (warp.core->launch.causal) {
     warp.core->causality.fenceProxies(warp.warp, op.lanes, op.lanes == warp.live);
-  if (warp.core->launch.causal)
     warp.core->causality.release(warp.warp, op.lanes, op.object.arrived);
+  }
   // Without .noinc an arrival is added before, so that none is used up.
   if (op.call.at.partial)
     for (uint32_t rest = op.lanes; rest; rest &= rest - 1)
@@ -315,8 +314,7 @@ void runOnAddress(const CollectiveCall &call, uint32_t lanes) {
   Mbarrier *object = findObject(call, lane, place);
   if (!object)
     return giveUp(call);
-  if (call.warp.core->launch.options.checkUninit)
-    checker.markWritten(place, lane, objectBytes);
+  checker.markWritten(place, lane, objectBytes);
   for (uint32_t rest = lanes; rest; rest &= rest - 1)
     checker.touch(place, unsigned(llvm::countr_zero(rest)), objectBytes);
   if (call.at.mode != Mode::Init)
