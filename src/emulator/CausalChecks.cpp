@@ -1,20 +1,13 @@
 // Races in kernels that need Causality: what accesses leave behind and carry along.
 #include "Cluster.h"
 
+#include "Lanes.h"
+
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
 
 namespace hloc::emulator {
-
-namespace {
-
-template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
-  for (; lanes; lanes &= lanes - 1)
-    visit(unsigned(llvm::countr_zero(lanes)));
-}
-
-} // namespace
 
 void Checker::follow(const Place &place, uint64_t bytes, uint32_t lanes) {
   Core &core = *warp.core;

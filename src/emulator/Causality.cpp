@@ -1,5 +1,6 @@
 #include "Causality.h"
 
+#include "Lanes.h"
 #include "Liveness.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -7,15 +8,6 @@
 #include <algorithm>
 
 namespace hloc::emulator {
-
-namespace {
-
-template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
-  for (; lanes; lanes &= lanes - 1)
-    visit(unsigned(llvm::countr_zero(lanes)));
-}
-
-} // namespace
 
 /// A strong load or store of what may be shared memory: barriers of the block do not tell in which order lanes come.
 static bool mayNeedLaneOrder(const Decoded &d) {

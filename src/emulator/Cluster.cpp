@@ -1,6 +1,7 @@
 #include "Cluster.h"
 
 #include "Fiber.h"
+#include "Lanes.h"
 #include "Scheduler.h"
 
 #include "fmt/format.h"
@@ -12,11 +13,6 @@ namespace hloc::emulator {
 namespace {
 
 constexpr uint64_t offsetMask = (uint64_t(1) << rankShift) - 1;
-
-template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
-  for (; lanes; lanes &= lanes - 1)
-    visit(unsigned(llvm::countr_zero(lanes)));
-}
 
 } // namespace
 

@@ -1,5 +1,6 @@
 // cp.async and its groups.
 #include "CollectiveParts.h"
+#include "Lanes.h"
 #include "Scheduler.h"
 
 #include "fmt/format.h"
@@ -11,11 +12,6 @@ namespace hloc::emulator {
 namespace {
 
 using Request = AsyncCopies::Request;
-
-template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
-  for (; lanes; lanes &= lanes - 1)
-    visit(unsigned(llvm::countr_zero(lanes)));
-}
 
 Place placeOf(Core &core, const Request &request, unsigned lane) {
   const uint64_t offset = request.to[lane];

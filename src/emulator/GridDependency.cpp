@@ -7,6 +7,8 @@
 //                            ld [a]       fine, in all threads of the block
 #include "Cluster.h"
 
+#include "Lanes.h"
+
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
@@ -14,11 +16,6 @@
 namespace hloc::emulator {
 
 namespace {
-
-template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
-  for (; lanes; lanes &= lanes - 1)
-    visit(unsigned(llvm::countr_zero(lanes)));
-}
 
 /// Whether the thread has waited for the grids before, or comes after one that has.
 bool hasWaited(Warp &warp, unsigned lane) {

@@ -475,6 +475,11 @@ Tick machineTick(WarpContext *context, const Decoded *at) {
   return launch.stop ? Tick::Stop : polls && launch.idleRounds >= patience ? Tick::Rotate : Tick::GoOn;
 }
 
+bool oneInFour(Launch &launch) {
+  launch.random = launch.random * 6364136223846793005ull + 1442695040888963407ull;
+  return launch.random >> 62 == 0;
+}
+
 void giveWay(Warp &warp) {
   Launch &launch = warp.core->launch;
   if (!launch.preempts)
@@ -486,8 +491,7 @@ void giveWay(Warp &warp) {
   constexpr uint64_t enough = 1000; // when nothing changes it is for the scheduler to see why
   if (launch.gaveWay > enough)
     return;
-  launch.random = launch.random * 6364136223846793005ull + 1442695040888963407ull;
-  if (launch.random >> 62 == 0) {
+  if (oneInFour(launch)) {
     ++launch.gaveWay;
     warp.fiber->suspend();
   }

@@ -404,6 +404,8 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access);
 
 /// Before a strong access: another warp may come first.
 void giveWay(Warp &warp);
+/// True for about one call in four, by the launch's own random numbers.
+bool oneInFour(Launch &launch);
 
 /// to := to combined with from, one element as atom and red do it.
 void combineInPlace(const Type &type, Mode mode, uint8_t *to, const uint8_t *from, Space space);

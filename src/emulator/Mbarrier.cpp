@@ -158,10 +158,7 @@ bool isOver(const CollectiveCall &call, const Mbarrier &object, unsigned lane) {
 
 /// A loop around try_wait has to do with any number of failures.
 bool failsAtRandom(Launch &launch) {
-  if (launch.options.schedule.order != Schedule::Order::Shuffled)
-    return false;
-  launch.random = launch.random * 6364136223846793005ull + 1442695040888963407ull;
-  return launch.random >> 62 == 0;
+  return launch.options.schedule.order == Schedule::Order::Shuffled && oneInFour(launch);
 }
 
 /// Blocks the warp until the phase is over; false: it went on without.
