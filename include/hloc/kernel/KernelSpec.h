@@ -6,6 +6,7 @@
 // parameters: {input 0, 25165824 bytes, read} and {output 0, 25165824 bytes, written}.
 
 #include "hloc/kernel/Proofs.h"
+#include "hloc/kernel/TensorMapRecipe.h"
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +21,8 @@ struct Dim3 {
   bool operator==(const Dim3 &) const = default;
 };
 
-/// One pointer parameter of a kernel, in PTX parameter order: inputs first, then outputs.
+/// One parameter of a kernel, in PTX parameter order: pointers to inputs, then to outputs and temporaries, then tensor
+/// maps.
 struct KernelParameter {
   enum class Role { Input, Output, Temporary };
   Role role = Role::Input;
@@ -30,6 +32,10 @@ struct KernelParameter {
   uint32_t alignment = 16; ///< bytes; launchers must honour it
   bool written = false;
   std::optional<uint32_t> alias; ///< parameter whose buffer this is too: an output that takes an input's place
+  /// By value, 128 bytes aligned to 64, instead of a pointer: a map of the buffer that a parameter before it points to.
+  /// All else here is as there, and launches name the same slice for both. The buffer holds the whole tensor of the map
+  /// and is aligned as maps need it.
+  std::optional<TensorMapRecipe> tensorMap = std::nullopt;
 };
 
 /// Why an emitter that comes before the chosen one in the order of heroes was not taken.
@@ -69,8 +75,10 @@ struct KernelSpec {
   Dim3 block;
   uint32_t staticSharedBytes = 0;
   uint32_t dynamicSharedBytes = 0;
-  std::string hero; ///< emitter that was chosen: `loop`, `transpose`, ...
-  std::string plan; ///< the emitter's decisions on one line
+  std::optional<Dim3> cluster = std::nullopt; ///< blocks of each; nothing: what the PTX says, or no clusters
+  bool programmatic = false;                  ///< it may begin before the kernel before it is complete
+  std::string hero;                           ///< emitter that was chosen: `loop`, `transpose`, ...
+  std::string plan;                           ///< the emitter's decisions on one line
   std::vector<HeroRejection> rejections;
   std::vector<KernelRemark> remarks;
   std::vector<PropertyProof> proofs; ///< all properties in order, if they were asked for
