@@ -27,6 +27,7 @@ llvm::SmallVector<llvm::StringRef> lines(llvm::StringRef text) {
 constexpr llvm::StringLiteral goldenPrefix = "// hloc golden 1: ";
 constexpr llvm::StringLiteral resourcePrefix = "// ptxas ";
 constexpr llvm::StringLiteral kernelPrefix = "// kernel ";
+constexpr llvm::StringLiteral mapPrefix = "// tensor map ";
 
 /// `// ptxas 13.0.88:` of a line with resources; empty for others.
 llvm::StringRef assemblerOf(llvm::StringRef line) {
@@ -35,7 +36,7 @@ llvm::StringRef assemblerOf(llvm::StringRef line) {
 
 /// The kernel that a line of the header is about; empty for others.
 llvm::StringRef kernelOf(llvm::StringRef line) {
-  if (line.consume_front(kernelPrefix))
+  if (line.consume_front(kernelPrefix) || line.consume_front(mapPrefix))
     return line.take_front(line.find(':'));
   return line.consume_front(resourcePrefix) ? line.split(": ").second.split(':').first : llvm::StringRef();
 }
@@ -102,9 +103,15 @@ std::string goldenText(llvm::StringRef input, const Manifest &manifest, llvm::St
     if (tool == "ptxas" || tool == "nvjitlink")
       ptxas = version;
   for (const KernelSpec &kernel : manifest.kernels) {
-    out += fmt::format("// kernel {}: hero {}, grid {}x{}x{}, block {}x{}x{}, shared {}\n", kernel.name, kernel.hero,
-                       kernel.grid.x, kernel.grid.y, kernel.grid.z, kernel.block.x, kernel.block.y, kernel.block.z,
-                       kernel.staticSharedBytes + kernel.dynamicSharedBytes);
+    out += fmt::format("{}{}: hero {}, grid {}x{}x{}, block {}x{}x{}, shared {}", kernelPrefix.str(), kernel.name,
+                       kernel.hero, kernel.grid.x, kernel.grid.y, kernel.grid.z, kernel.block.x, kernel.block.y,
+                       kernel.block.z, kernel.staticSharedBytes + kernel.dynamicSharedBytes);
+    if (const auto &cluster = kernel.cluster)
+      out += fmt::format(", clusters of {}x{}x{}", cluster->x, cluster->y, cluster->z);
+    out += kernel.programmatic ? ", programmatic\n" : "\n";
+    for (size_t i = 0; i < kernel.parameters.size(); ++i)
+      if (const auto &map = kernel.parameters[i].tensorMap)
+        out += fmt::format("{}{}: parameter {}: {}\n", mapPrefix.str(), kernel.name, i, describeTensorMap(*map));
     if (kernel.resources)
       out += fmt::format("{}{}: {}: {} registers, {} spill bytes, {} stack bytes\n", resourcePrefix.str(), ptxas,
                          kernel.name, kernel.resources->registers,

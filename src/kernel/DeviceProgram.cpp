@@ -118,8 +118,8 @@ std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const Input
     program.buffers.push_back(std::move(made));
   }
   for (const KernelSpec &kernel : manifest.kernels) {
-    DeviceKernel made{kernel.name, kernel.grid,      kernel.block,       kernel.dynamicSharedBytes,
-                      {},          kernel.bytesRead, kernel.bytesWritten};
+    DeviceKernel made{kernel.name,      kernel.grid,         kernel.block,   kernel.dynamicSharedBytes, {},
+                      kernel.bytesRead, kernel.bytesWritten, kernel.cluster, kernel.programmatic};
     for (const KernelParameter &parameter : kernel.parameters)
       made.written.push_back(parameter.written);
     program.kernels.push_back(std::move(made));
@@ -127,10 +127,14 @@ std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const Input
   program.steps = manifest.steps;
   forEachStep(program.steps, [&](Step &step) {
     auto *launch = std::get_if<LaunchStep>(&step.action);
-    for (size_t i = 0; launch && i < launch->arguments.size(); ++i)
-      if (auto *slice = std::get_if<BufferSlice>(&launch->arguments[i]);
-          slice && storesWholeWords(manifest.kernels[launch->kernel].parameters[i].shape))
+    for (size_t i = 0; launch && i < launch->arguments.size(); ++i) {
+      const KernelParameter &parameter = manifest.kernels[launch->kernel].parameters[i];
+      auto *slice = std::get_if<BufferSlice>(&launch->arguments[i]);
+      if (slice && storesWholeWords(parameter.shape))
         widen(*slice, manifest.buffers[slice->buffer].bytes, program);
+      if (slice && parameter.tensorMap)
+        launch->arguments[i] = TensorMapSlice{*slice, *parameter.tensorMap};
+    }
   });
   if (!orderResults(
           llvm::ArrayRef(manifest.results), leaves, [](const ModuleResult &result) { return result.slice; }, program,

@@ -4,6 +4,7 @@
 #include "hloc/kernel/Manifest.h"
 
 #include "ManifestReader.h"
+#include "TensorMapText.h"
 
 #include "fmt/format.h"
 #include "llvm/Support/JSON.h"
@@ -56,6 +57,8 @@ bool readParameter(const Reader &reader, KernelParameter &parameter) {
                             return member.read(parameter.written);
                           if (key == "alias")
                             return member.read(parameter.alias);
+                          if (key == "tensor_map")
+                            return readTensorMap(member, parameter.tensorMap.emplace());
                           return member.unknownKey();
                         });
 }
@@ -144,6 +147,10 @@ bool readKernel(const Reader &reader, KernelSpec &kernel) {
       return member.read(kernel.staticSharedBytes);
     if (key == "dynamic_shared_bytes")
       return member.read(kernel.dynamicSharedBytes);
+    if (key == "cluster")
+      return member.read(kernel.cluster.emplace());
+    if (key == "programmatic")
+      return member.read(kernel.programmatic);
     if (key == "hero")
       return member.read(kernel.hero);
     if (key == "plan")

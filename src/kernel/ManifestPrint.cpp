@@ -68,6 +68,10 @@ private:
     extents("block", kernel.block);
     number("static_shared_bytes", kernel.staticSharedBytes);
     number("dynamic_shared_bytes", kernel.dynamicSharedBytes);
+    if (kernel.cluster)
+      extents("cluster", *kernel.cluster);
+    if (kernel.programmatic)
+      json.attribute("programmatic", true);
     json.attribute("hero", kernel.hero);
     json.attribute("plan", kernel.plan);
     list("rejections", kernel.rejections);
@@ -125,6 +129,8 @@ private:
     json.attribute("written", parameter.written);
     if (parameter.alias)
       number("alias", *parameter.alias);
+    if (parameter.tensorMap)
+      manifest_text::printTensorMap(json, *parameter.tensorMap);
   }
 
   void print(const KernelResources &resources) {
@@ -175,7 +181,9 @@ private:
         json.object([&] { std::visit([&](const auto &value) { print(value); }, argument); });
     });
   }
-  void print(const TensorMapSlice &map) { manifest_text::printTensorMap(json, map); }
+  void print(const TensorMapSlice &) {
+    HLOC_UNREACHABLE("a launch names the memory of a map, its kernel says the rest");
+  }
   void print(const ScalarValue &scalar) {
     number("value", scalar.value);
     number("bytes", scalar.bytes);

@@ -1,7 +1,6 @@
 // Steps in a manifest: their words, reading them, and what must hold of each before anything may be launched by it.
 
 #include "ManifestReader.h"
-#include "TensorMapText.h"
 
 #include "hloc/kernel/LibraryCall.h"
 
@@ -59,12 +58,8 @@ bool readSlices(const Reader &reader, std::vector<BufferSlice> &slices) {
   return reader.elements([&](const Reader &element) { return readSlice(element, slices.emplace_back()); });
 }
 
-/// A slice, a value (`{"value": 7, "bytes": 4}`), or a tensor map.
+/// A slice, or a value (`{"value": 7, "bytes": 4}`).
 bool readArgument(const Reader &reader, StepArgument &argument) {
-  if (reader.has("tensor_map"))
-    return reader.members({"tensor_map"}, [&](llvm::StringRef key, const Reader &member) {
-      return key == "tensor_map" ? readTensorMap(member, argument.emplace<TensorMapSlice>()) : member.unknownKey();
-    });
   if (!reader.has("value"))
     return readSlice(reader, argument.emplace<BufferSlice>());
   auto &scalar = argument.emplace<ScalarValue>();
@@ -174,9 +169,13 @@ public:
     if (launch.arguments.size() != kernel.parameters.size())
       return fmt::format("{} arguments for the {} parameters of `{}`", launch.arguments.size(),
                          kernel.parameters.size(), kernel.name);
-    for (size_t i = 0; i < launch.arguments.size(); ++i)
-      if (std::string why = checkArgument(kernel.parameters[i], launch.arguments[i]); !why.empty())
+    for (size_t i = 0; i < launch.arguments.size(); ++i) {
+      std::string why = checkArgument(kernel.parameters[i], launch.arguments[i]);
+      if (why.empty() && kernel.parameters[i].tensorMap)
+        why = checkMapped(launch, kernel, i);
+      if (!why.empty())
         return fmt::format("arguments[{}]: {}", i, why);
+    }
     return "";
   }
   std::string operator()(const CopyStep &copy) const {
@@ -223,6 +222,14 @@ public:
   }
 
 private:
+  /// That the memory of a map is that of its pointer.
+  static std::string checkMapped(const LaunchStep &launch, const KernelSpec &kernel, size_t map) {
+    const size_t pointer = *findPointer(kernel, kernel.parameters[map]);
+    if (launch.arguments[map] == launch.arguments[pointer])
+      return "";
+    return fmt::format("a tensor map of other memory than arguments[{}], which points to its buffer", pointer);
+  }
+
   std::string checkArgument(const KernelParameter &parameter, const StepArgument &argument) const {
     const auto *slice = sliceOf(argument);
     if (!slice)

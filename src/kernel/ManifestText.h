@@ -51,6 +51,9 @@ template <typename Enum> bool parse(llvm::StringRef text, Enum last, Enum &value
   return false;
 }
 
+/// The parameter that points to the buffer that `map` is of; nothing if the kernel has none.
+std::optional<size_t> findPointer(const KernelSpec &kernel, const KernelParameter &map);
+
 /// What makes a well-formed manifest unusable, with its JSON path: indices out of range, slices that leave their
 /// buffer, arguments that do not fit the kernel. Empty: nothing.
 std::string findContradiction(const Manifest &manifest);

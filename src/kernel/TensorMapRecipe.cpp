@@ -1,8 +1,10 @@
 #include "hloc/kernel/TensorMapRecipe.h"
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 
@@ -42,7 +44,7 @@ private:
     return holds;
   }
   bool interleaved() const { return r.interleave != TensorMapInterleave::None; }
-  uint64_t unit() const { return r.interleave == TensorMapInterleave::Bytes32 ? 32 : 16; }
+  uint64_t unit() const { return alignmentOf(r); }
 
   bool checkRank() {
     const size_t rank = r.dims.size();
@@ -182,11 +184,39 @@ bool isFloat(TensorMapType type) { return type >= TensorMapType::F16; }
 
 unsigned spanOf(TensorMapSwizzle swizzle) { return swizzle == TensorMapSwizzle::None ? 0 : 16u << unsigned(swizzle); }
 
+unsigned alignmentOf(const TensorMapRecipe &recipe) {
+  return recipe.interleave == TensorMapInterleave::Bytes32 ? 32 : 16;
+}
+
 uint64_t extentOf(const TensorMapRecipe &recipe) {
-  uint64_t bytes = recipe.dims.empty() ? 0 : recipe.dims[0] * bytesOf(recipe.type);
+  if (llvm::is_contained(recipe.dims, 0u) || recipe.dims.empty())
+    return 0;
+  uint64_t bytes = SaturatingMultiply<uint64_t>(recipe.dims[0], bytesOf(recipe.type));
   for (size_t i = 1; i < recipe.dims.size(); ++i)
-    bytes += (recipe.dims[i] - 1) * recipe.strides[i - 1];
+    bytes = SaturatingMultiplyAdd<uint64_t>(recipe.dims[i] - 1, recipe.strides[i - 1], bytes);
   return bytes;
+}
+
+std::string describeTensorMap(const TensorMapRecipe &r) {
+  std::string text = fmt::format("{} {}", nameOf(r.type).str(), fmt::join(r.dims, "x"));
+  if (!r.strides.empty())
+    text += fmt::format(", strides {}", fmt::join(r.strides, ", "));
+  if (const auto &p = r.im2col)
+    text += fmt::format(", {} pixels of {} channels from {} to {}", p->pixels, p->channels, fmt::join(p->lower, "x"),
+                        fmt::join(p->upper, "x"));
+  else
+    text += fmt::format(", box {}", fmt::join(r.box, "x"));
+  if (!r.elementStrides.empty())
+    text += fmt::format(", element strides {}", fmt::join(r.elementStrides, ", "));
+  if (r.interleave != TensorMapInterleave::None)
+    text += ", interleave " + nameOf(r.interleave).str();
+  if (r.swizzle != TensorMapSwizzle::None)
+    text += ", swizzle " + nameOf(r.swizzle).str();
+  if (r.fill != TensorMapFill::Zero)
+    text += ", fill " + nameOf(r.fill).str();
+  if (r.l2 != TensorMapL2::None)
+    text += ", L2 " + nameOf(r.l2).str();
+  return text;
 }
 
 std::string findTensorMapError(const TensorMapRecipe &recipe, uint64_t address) {

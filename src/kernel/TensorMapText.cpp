@@ -1,5 +1,7 @@
 #include "TensorMapText.h"
 
+#include "fmt/ranges.h"
+
 namespace hloc::manifest_text {
 namespace {
 
@@ -33,12 +35,7 @@ bool readPixels(const Reader &reader, TensorMapPixels &pixels) {
   });
 }
 
-bool readMember(llvm::StringRef key, const Reader &member, TensorMapSlice &map) {
-  TensorMapRecipe &r = map.recipe;
-  if (key == "buffer")
-    return member.read(map.slice.buffer);
-  if (key == "offset" || key == "bytes")
-    return member.read(key == "offset" ? map.slice.offset : map.slice.bytes);
+bool readMember(llvm::StringRef key, const Reader &member, TensorMapRecipe &r) {
   if (key == "type")
     return readName(member, r.type);
   if (key == "dims" || key == "strides")
@@ -60,30 +57,34 @@ bool readMember(llvm::StringRef key, const Reader &member, TensorMapSlice &map) 
 
 } // namespace
 
+bool readTensorMap(const Reader &reader, TensorMapRecipe &recipe) {
+  return reader.members({"type", "dims", "strides"},
+                        [&](llvm::StringRef key, const Reader &member) { return readMember(key, member, recipe); });
+}
+
 bool readTensorMap(const Reader &reader, TensorMapSlice &map) {
   if (!reader.has("type") && !reader.has("dims"))
     return reader.fail("only the memory is named; `type`, `dims`, `strides` and `box` say what the map is");
-  if (!reader.members({"buffer", "offset", "bytes", "type", "dims"},
-                      [&](llvm::StringRef key, const Reader &member) { return readMember(key, member, map); }))
+  if (!reader.members({"buffer", "offset", "bytes", "type", "dims"}, [&](llvm::StringRef key, const Reader &member) {
+        if (key == "buffer")
+          return member.read(map.slice.buffer);
+        if (key == "offset" || key == "bytes")
+          return member.read(key == "offset" ? map.slice.offset : map.slice.bytes);
+        return readMember(key, member, map.recipe);
+      }))
     return false;
   // Buffers are aligned to more than maps ask for.
   const std::string error = findTensorMapError(map.recipe, map.slice.offset);
   return error.empty() || reader.fail("the driver would refuse this map: " + error);
 }
 
-void printTensorMap(llvm::json::OStream &json, const TensorMapSlice &map) {
-  auto number = [&](llvm::StringRef name, uint64_t value) { json.attribute(name, int64_t(value)); };
+void printTensorMap(llvm::json::OStream &json, const TensorMapRecipe &r) {
   auto numbers = [&](llvm::StringRef name, const auto &values) {
-    json.attributeArray(name, [&] {
-      for (auto value : values)
-        json.value(int64_t(value));
-    });
+    json.attributeBegin(name);
+    json.rawValue(fmt::format("[{}]", fmt::join(values, ", ")));
+    json.attributeEnd();
   };
-  const TensorMapRecipe &r = map.recipe;
   json.attributeObject("tensor_map", [&] {
-    number("buffer", map.slice.buffer);
-    number("offset", map.slice.offset);
-    number("bytes", map.slice.bytes);
     json.attribute("type", nameOf(r.type));
     numbers("dims", r.dims);
     numbers("strides", r.strides);
@@ -91,8 +92,8 @@ void printTensorMap(llvm::json::OStream &json, const TensorMapSlice &map) {
       json.attributeObject("im2col", [&] {
         numbers("lower", pixels->lower);
         numbers("upper", pixels->upper);
-        number("channels", pixels->channels);
-        number("pixels", pixels->pixels);
+        json.attribute("channels", pixels->channels);
+        json.attribute("pixels", pixels->pixels);
       });
     else
       numbers("box", r.box);

@@ -657,7 +657,7 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
   result.sectors = std::max(bytes / 32, path.sectors * warps);
   result.footprint = std::ceil(bytes / 32);
   for (const KernelParameter &parameter : kernel.parameters) // of PTX that came without a plan
-    if (bytes == 0 && !parameter.alias)
+    if (bytes == 0 && !parameter.alias && !parameter.tensorMap)
       result.footprint += std::ceil(double(parameter.bytes) / 32);
   result.instructions = path.instructions * warps;
   result.specialFunctions = path.specialFunctions * warps;

@@ -65,6 +65,7 @@ struct CudaDevice::Impl {
     uint32_t sharedBytes;
   };
   std::map<std::string, Prepared> functions; ///< by kernel, as each was launched last
+  TensorMaps tensorMaps;
   CudaOptions options;
   // Once something has called them.
   std::unique_ptr<CublasLt> cublasLt;
@@ -211,6 +212,7 @@ bool CudaDevice::reset(std::string &error) {
         !impl->check(impl->driver->cuMemFree_v2(buffer.address), "freeing `" + buffer.name + "` (cuMemFree)", error))
       return false;
   impl->buffers.clear();
+  impl->tensorMaps.clear();
   return true;
 }
 
@@ -312,7 +314,7 @@ bool CudaDevice::Impl::fill(const std::vector<AddressPiece> &pieces, std::string
       return false;
     if (!piece.map)
       std::memcpy(&bytes[piece.at], &at, sizeof at);
-    else if (!encodeTensorMap(*driver, *piece.map, at, reinterpret_cast<uint8_t *>(&bytes[piece.at]), error))
+    else if (!tensorMaps.encode(*driver, *piece.map, at, reinterpret_cast<uint8_t *>(&bytes[piece.at]), error))
       return false;
   }
   return true;

@@ -1,11 +1,12 @@
 #include "TensorMaps.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace hloc::cuda {
 
-bool encodeTensorMap(Driver &driver, const TensorMapRecipe &recipe, DevicePointer address, uint8_t *to,
-                     std::string &error) {
+static bool encodeTensorMap(Driver &driver, const TensorMapRecipe &recipe, DevicePointer address, uint8_t *to,
+                            std::string &error) {
   const bool ofPixels = recipe.im2col.has_value();
   const std::string function = ofPixels ? "cuTensorMapEncodeIm2col" : "cuTensorMapEncodeTiled";
   if (ofPixels ? !driver.cuTensorMapEncodeIm2col : !driver.cuTensorMapEncodeTiled) {
@@ -30,6 +31,20 @@ bool encodeTensorMap(Driver &driver, const TensorMapRecipe &recipe, DevicePointe
   if (!driver.check(result, "making a tensor map (" + function + ")", error))
     return false;
   std::memcpy(to, map, sizeof map);
+  return true;
+}
+
+bool TensorMaps::encode(Driver &driver, const TensorMapRecipe &recipe, DevicePointer address, uint8_t *to,
+                        std::string &error) {
+  std::vector<Made> &known = made[address];
+  auto found = std::find_if(known.begin(), known.end(), [&](const Made &one) { return one.recipe == recipe; });
+  if (found == known.end()) {
+    Made one{recipe, {}};
+    if (!encodeTensorMap(driver, recipe, address, one.bytes.data(), error))
+      return false;
+    found = known.insert(known.end(), std::move(one));
+  }
+  std::memcpy(to, found->bytes.data(), tensorMapBytes);
   return true;
 }
 

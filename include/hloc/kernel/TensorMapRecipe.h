@@ -62,8 +62,14 @@ unsigned bytesOf(TensorMapType type); ///< of an element
 bool isFloat(TensorMapType type);
 /// 16, 32, 64 or 128; 0 for None.
 unsigned spanOf(TensorMapSwizzle swizzle);
-/// Bytes from the first element of the tensor to behind the last.
+/// What the address of the tensor has to be a multiple of: 16, or 32 if it is interleaved by so many bytes.
+unsigned alignmentOf(const TensorMapRecipe &recipe);
+/// Bytes from the first element of the tensor to behind the last; 2^64 - 1 if there are more. There is a stride for
+/// each dimension but the first.
 uint64_t extentOf(const TensorMapRecipe &recipe);
+
+/// On one line, without what is as usual: "bf16 1024x512, strides 2048, box 64x128, swizzle 128B".
+std::string describeTensorMap(const TensorMapRecipe &recipe);
 
 /// Why the driver would not encode it for a tensor at `address`, by its manual; empty if it would.
 std::string findTensorMapError(const TensorMapRecipe &recipe, uint64_t address);

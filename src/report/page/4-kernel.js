@@ -82,7 +82,7 @@ hloc.facts = (app, kernel, data) => {
       ` ${kernel.hero} · ${hloc.amount(kernel.launches)} ${kernel.launches === 1 ? "launch" : "launches"} · ${estimate ? hloc.amount(estimate.total_us, " µs") + ` on ${app.data.device.name}, bound by ${estimate.bound}` : "no estimate"}`,
       kernel.proofs?.length ? ` · ${kernel.proofs.filter(proof => proof.verdict === "proved").length} of ${kernel.proofs.length} properties proved` : ""),
     hloc.element("div", { class: "columns" },
-      hloc.element("dl", {}, row("plan", kernel.plan), row("launch", `${hloc.extents(kernel.grid)} blocks of ${hloc.extents(kernel.block)} threads`),
+      hloc.element("dl", {}, row("plan", kernel.plan), row("launch", `${hloc.extents(kernel.grid)} blocks of ${hloc.extents(kernel.block)} threads${kernel.cluster ? `, clusters of ${hloc.extents(kernel.cluster)} blocks` : ""}${kernel.programmatic ? ", programmatic" : ""}`),
         row("shared memory", hloc.bytes((kernel.static_shared_bytes ?? 0) + (kernel.dynamic_shared_bytes ?? 0))),
         kernel.resources ? row("registers", `${kernel.resources.registers} a thread${kernel.resources.spill_store_bytes + kernel.resources.spill_load_bytes ? `, ${kernel.resources.spill_store_bytes} and ${kernel.resources.spill_load_bytes} bytes spilled` : ", none spilled"}`) : [],
         row("least traffic", `${hloc.bytes(kernel.bytes_read)} read, ${hloc.bytes(kernel.bytes_written)} written`),

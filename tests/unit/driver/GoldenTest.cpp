@@ -48,6 +48,38 @@ TEST_CASE("golden-check-ignores-resources-of-another-ptxas") {
   CHECK(diagnostics.diagnostics()[0].notes[0].message.find("+// ptxas 13.0.88: k: 31 registers") != std::string::npos);
 }
 
+TEST_CASE("golden-says-how-kernels-are-launched-and-what-maps-they-take") {
+  Manifest manifest;
+  manifest.target = "sm_90a";
+  KernelSpec kernel;
+  kernel.name = "k";
+  kernel.hero = "contraction";
+  kernel.parameters.resize(1);
+  manifest.kernels = {kernel, kernel};
+  manifest.kernels[1].name = "l";
+  CHECK(goldenText("k.hlo", manifest, "ret;\n") ==
+        "// hloc golden 1: k.hlo for sm_90a\n"
+        "// kernel k: hero contraction, grid 1x1x1, block 1x1x1, shared 0\n"
+        "// kernel l: hero contraction, grid 1x1x1, block 1x1x1, shared 0\nret;\n");
+  KernelSpec &first = manifest.kernels[0];
+  first.cluster = Dim3{2, 1, 1};
+  first.programmatic = true;
+  first.parameters.resize(2);
+  TensorMapRecipe &map = first.parameters[1].tensorMap.emplace();
+  map.type = TensorMapType::Bf16;
+  map.dims = {1024, 512};
+  map.strides = {2048};
+  map.box = {64, 128};
+  map.swizzle = TensorMapSwizzle::Bytes128;
+  const std::string text = goldenText("k.hlo", manifest, "ret;\n");
+  CHECK(text == "// hloc golden 1: k.hlo for sm_90a\n"
+                "// kernel k: hero contraction, grid 1x1x1, block 1x1x1, shared 0, clusters of 2x1x1, programmatic\n"
+                "// tensor map k: parameter 1: bf16 1024x512, strides 2048, box 64x128, swizzle 128B\n"
+                "// kernel l: hero contraction, grid 1x1x1, block 1x1x1, shared 0\nret;\n");
+  CHECK(goldenPart(text, {"l"}) == "// hloc golden 1: k.hlo for sm_90a\n"
+                                   "// kernel l: hero contraction, grid 1x1x1, block 1x1x1, shared 0\n");
+}
+
 TEST_CASE("missing-golden-is-a-mismatch-that-says-how-to-write-it") {
   DiagnosticEngine diagnostics;
   checkGolden("/nonexistent/k.golden", "x\n", GoldenUse::Compare, diagnostics);

@@ -1,4 +1,5 @@
 #include "hloc/kernel/Manifest.h"
+#include "hloc/kernel/DeviceProgram.h"
 #include "hloc/kernel/LibraryCall.h"
 
 #include "unit/kernel/Schema.h"
@@ -158,15 +159,39 @@ TEST_CASE("malformed manifests are refused with the place") {
   CHECK(contains(errorOf(replaced(text, "\"name\": \"gelu\"", "\"name\": 7")), "kernels[0].name: expected a string"));
 }
 
-TEST_CASE("tensor maps survive printing and parsing") {
+namespace {
+
+TensorMapRecipe tiles() {
+  TensorMapRecipe recipe;
+  recipe.type = TensorMapType::Bf16;
+  recipe.dims = {16, 2};
+  recipe.strides = {32};
+  recipe.box = {8, 2};
+  recipe.swizzle = TensorMapSwizzle::Bytes32;
+  recipe.fill = TensorMapFill::Nan;
+  return recipe;
+}
+
+/// The kernel of `sample()` has maps of both its buffers behind its pointers.
+Manifest sampleWithMaps(const TensorMapRecipe &recipe) {
   Manifest manifest = sample();
-  TensorMapRecipe tiles;
-  tiles.type = TensorMapType::Bf16;
-  tiles.dims = {16, 2};
-  tiles.strides = {32};
-  tiles.box = {8, 2};
-  tiles.swizzle = TensorMapSwizzle::Bytes32;
-  tiles.fill = TensorMapFill::Nan;
+  KernelSpec &kernel = manifest.kernels[0];
+  for (size_t i = 0; i < 2; ++i) {
+    kernel.parameters.push_back(kernel.parameters[i]);
+    kernel.parameters.back().tensorMap = recipe;
+  }
+  forEachStep(manifest.steps, [&](Step &step) {
+    if (auto *launch = std::get_if<LaunchStep>(&step.action)) {
+      const std::vector<StepArgument> pointers = launch->arguments;
+      launch->arguments.insert(launch->arguments.end(), pointers.begin(), pointers.end());
+    }
+  });
+  return manifest;
+}
+
+} // namespace
+
+TEST_CASE("tensor maps survive printing and parsing") {
   TensorMapRecipe pixels;
   pixels.type = TensorMapType::F32;
   pixels.dims = {4, 2, 2};
@@ -174,22 +199,114 @@ TEST_CASE("tensor maps survive printing and parsing") {
   pixels.elementStrides = {1, 2, 1};
   pixels.l2 = TensorMapL2::Bytes256;
   pixels.im2col = TensorMapPixels{{-1}, {-1}, 4, 2};
-  for (const TensorMapRecipe &recipe : {tiles, pixels}) {
-    StepArgument &argument = std::get<LaunchStep>(manifest.steps[0].action).arguments[0];
-    argument = TensorMapSlice{*sliceOf(argument), recipe};
+  for (const TensorMapRecipe &recipe : {tiles(), pixels}) {
+    const Manifest manifest = sampleWithMaps(recipe);
     const std::string text = printManifest(manifest);
     Manifest read;
     std::string error;
     const bool isFine = parseManifest(text, read, error);
     INFO(error);
     REQUIRE(isFine);
-    CHECK(std::get<LaunchStep>(read.steps[0].action).arguments[0] == argument);
+    REQUIRE(read.kernels[0].parameters.size() == 4);
+    CHECK(!read.kernels[0].parameters[1].tensorMap);
+    CHECK(read.kernels[0].parameters[3].tensorMap == recipe);
     CHECK(printManifest(read) == text);
     CHECK(schemaViolation(text) == "");
-    CHECK(contains(errorOf(replaced(text, "\"tensor_map\": {", "\"tensor_map\": {\"boxes\": 1,")), "unknown key"));
-    std::get<TensorMapSlice>(argument).recipe.strides[0] = 8;
-    CHECK(contains(errorOf(printManifest(manifest)), "the stride of dimension 1 is 8 bytes"));
+    CHECK(contains(errorOf(replaced(text, "\"tensor_map\": {", "\"tensor_map\": {\"boxes\": 1,")),
+                   "kernels[0].parameters[2].tensor_map.boxes: unknown key"));
+    CHECK(contains(errorOf(replaced(text, "\"strides\"", "\"stride\"")), "tensor_map: `strides` is missing"));
+    CHECK(
+        contains(errorOf(replaced(text, "\"swizzle\": \"", "\"swizzle\": \"no")), "tensor_map.swizzle: unknown word"));
+    CHECK(contains(errorOf(replaced(text, "\"dims\": [", "\"dims\": [-")), "tensor_map.dims[0]: expected an integer"));
   }
+}
+
+TEST_CASE("tensor maps that do not fit their buffers are refused") {
+  auto errorAfter = [](auto change) {
+    Manifest manifest = sampleWithMaps(tiles());
+    change(manifest);
+    return errorOf(printManifest(manifest));
+  };
+  auto parameter = [](Manifest &m, size_t i = 2) -> KernelParameter & { return m.kernels[0].parameters[i]; };
+  auto map = [&](Manifest &m) -> TensorMapRecipe & { return *parameter(m).tensorMap; };
+  auto launch = [](Manifest &m) -> LaunchStep & { return std::get<LaunchStep>(m.steps[0].action); };
+  CHECK(errorAfter([](Manifest &) {}).empty());
+  CHECK(contains(errorAfter([&](Manifest &m) { map(m).box = {24, 2}; }),
+                 "kernels[0]: parameters[2]: the driver would refuse this tensor map: a row of its box has 48 bytes"));
+  CHECK(contains(errorAfter([&](Manifest &m) { map(m).box.pop_back(); }), "its box has 1 dimensions, its tensor 2"));
+  CHECK(contains(errorAfter([&](Manifest &m) { map(m).strides[0] = 8; }), "the stride of dimension 1 is 8 bytes"));
+  CHECK(contains(errorAfter([&](Manifest &m) { map(m).dims[1] = 3; }), "a tensor map of 96 bytes of a buffer of 64"));
+  CHECK(contains(errorAfter([&](Manifest &m) { map(m).strides[0] = 1ull << 39; }), "of a buffer of 64"));
+  CHECK(contains(errorAfter([&](Manifest &m) { // more bytes than can be counted
+                   map(m).dims = {16, 1ull << 32, 1ull << 32};
+                   map(m).strides = {1ull << 39, 1ull << 39};
+                   map(m).box = {8, 1, 1};
+                 }),
+                 "a tensor map of 18446744073709551615 bytes"));
+  CHECK(contains(errorAfter([&](Manifest &m) { parameter(m).alignment = parameter(m, 0).alignment = 8; }),
+                 "a tensor map of a buffer aligned to 8 bytes; maps need 16"));
+  CHECK(contains(errorAfter([&](Manifest &m) { parameter(m).index = 7; }),
+                 "a tensor map of input 7, to which no parameter points"));
+  CHECK(contains(errorAfter([&](Manifest &m) { parameter(m).role = KernelParameter::Role::Temporary; }),
+                 "a tensor map of temporary 0, to which no parameter points"));
+  CHECK(contains(errorAfter([&](Manifest &m) { parameter(m).bytes = 32; }), "parameters[0] says something else"));
+  CHECK(contains(errorAfter([&](Manifest &m) { parameter(m).written = true; }), "parameters[0] says something else"));
+  CHECK(contains(errorAfter([&](Manifest &m) { parameter(m, 1).alias = parameter(m, 3).alias = 2; }),
+                 "alias 2 is no other parameter that is a pointer"));
+  CHECK(contains(errorAfter([&](Manifest &m) { parameter(m, 3).tensorMap.reset(); }), "a pointer behind a tensor map"));
+  CHECK(contains(errorAfter([&](Manifest &m) { launch(m).arguments.pop_back(); }), "3 arguments for the 4 parameters"));
+  CHECK(contains(errorAfter([&](Manifest &m) { sliceOf(launch(m).arguments[2])->offset = 0; }),
+                 "steps[0]: arguments[2]: a tensor map of other memory than arguments[0]"));
+  CHECK(contains(errorAfter([&](Manifest &m) { launch(m).arguments[2] = ScalarValue{7, 4}; }), "that is a pointer"));
+  const std::string text = printManifest(sampleWithMaps(tiles()));
+  CHECK(contains(errorOf(replaced(text, "\"buffer\": 0,", "\"tensor_map\": {}, \"buffer\": 0,")),
+                 "steps[0].arguments[0].tensor_map: unknown key"));
+}
+
+TEST_CASE("a program for devices has tensor maps as arguments") {
+  Manifest manifest = sampleWithMaps(tiles());
+  manifest.kernels[0].cluster = Dim3{2, 1, 1};
+  manifest.kernels[0].programmatic = true;
+  manifest.steps.pop_back(); // what was not compiled
+  std::string error;
+  const std::optional<DeviceProgram> program = deviceProgram(
+      manifest, [](uint32_t, llvm::ArrayRef<uint32_t>) { return std::optional<uint32_t>(0); }, std::vector<uint32_t>{1},
+      error);
+  INFO(error);
+  REQUIRE(program);
+  CHECK(program->kernels[0].cluster == Dim3{2, 1, 1});
+  CHECK(program->kernels[0].programmatic);
+  CHECK(program->kernels[0].written == std::vector<bool>{false, true, false, true});
+  size_t launches = 0;
+  forEachStep(program->steps, [&](const Step &step) {
+    const auto *launch = std::get_if<LaunchStep>(&step.action);
+    launches += launch ? 1 : 0;
+    for (size_t i = 0; launch && i < 2; ++i) {
+      const auto *pointer = std::get_if<BufferSlice>(&launch->arguments[i]);
+      REQUIRE(pointer);
+      CHECK(launch->arguments[i + 2] == StepArgument(TensorMapSlice{*pointer, tiles()}));
+    }
+  });
+  CHECK(launches == 5);
+}
+
+TEST_CASE("clusters and programmatic launches survive printing and parsing") {
+  Manifest manifest = sample(), read;
+  std::string error;
+  CHECK(!contains(printManifest(manifest), "cluster"));
+  manifest.kernels[0].cluster = Dim3{4, 2, 1};
+  manifest.kernels[0].programmatic = true;
+  const std::string text = printManifest(manifest);
+  CHECK(schemaViolation(text) == "");
+  REQUIRE(parseManifest(text, read, error));
+  CHECK(read.kernels[0].cluster == Dim3{4, 2, 1});
+  CHECK(read.kernels[0].programmatic);
+  CHECK(printManifest(read) == text);
+  auto errorWith = [&](const char *cluster) { return errorOf(replaced(text, "[4, 2, 1]", cluster)); };
+  CHECK(contains(errorWith("[5, 2, 1]"), "clusters of 5 x 2 x 1 blocks do not make up its grid of 12288 x 2 x 1"));
+  CHECK(contains(errorWith("[16, 2, 1]"), "clusters of 16 x 2 x 1 blocks are too large"));
+  CHECK(contains(errorWith("[65536, 65536, 4294967295]"), "are too large"));
+  CHECK(contains(errorWith("[4, 0, 1]"), "kernels[0].cluster: expected three positive integers"));
 }
 
 TEST_CASE("manifests that contradict themselves are refused") {

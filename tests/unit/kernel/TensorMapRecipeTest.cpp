@@ -97,4 +97,8 @@ TEST_CASE("names of a tensor map's parts lead back to them", "[kernel][tensor-ma
   CHECK(swizzle == TensorMapSwizzle::Bytes64);
   CHECK_FALSE(parse("96B", swizzle));
   CHECK(extentOf(tiles()) == 511 * 2048 + 2048);
+  TensorMapRecipe vast = tiles();
+  vast.dims = {1, 1ull << 32, 1ull << 32};
+  vast.strides = {1ull << 39, 1ull << 39};
+  CHECK(extentOf(vast) == UINT64_MAX);
 }

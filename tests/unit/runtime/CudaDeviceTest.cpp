@@ -3,6 +3,8 @@
 
 #include "unit/runtime/Fakes.h"
 
+#include "llvm/ADT/StringRef.h"
+
 using namespace hloc;
 using Catch::Contains;
 using test::Setting;
@@ -118,6 +120,48 @@ TEST_CASE("cuda device has the driver make tensor maps") {
   launch.step.arguments[1] = TensorMapSlice{{0, 8, 2048}, tiles};
   CHECK_FALSE(device->launch(launch, error));
   CHECK_THAT(error, Contains("making a tensor map (cuTensorMapEncodeTiled)"));
+}
+
+TEST_CASE("cuda device has a tensor map made once for each address") {
+  std::string error;
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  REQUIRE(device->load(".version 8.0", error));
+  TensorMapRecipe rows;
+  rows.type = TensorMapType::F32;
+  rows.dims = {64};
+  rows.box = {32};
+  Launch launch = launchOf("k");
+  /// How many maps are made for a launch with the map of the 256 bytes at `offset`.
+  auto madeFor = [&](uint64_t offset) {
+    forgetCalls();
+    launch.step.arguments[1] = TensorMapSlice{{0, offset, 256}, rows};
+    const bool isFine = device->launch(launch, error);
+    INFO(error);
+    CHECK(isFine);
+    const std::string all = calls();
+    CHECK_THAT(all, Contains("scalar 544235885")); // `map `
+    return llvm::StringRef(all).count("map of type 7, 64*0/1, box ");
+  };
+  REQUIRE(device->allocate(bufferOf(4096), error));
+  CHECK(madeFor(0) == 1);
+  CHECK(madeFor(0) == 0);
+  CHECK(madeFor(1024) == 1);
+  CHECK(madeFor(0) == 0);
+  rows.box = {16};
+  CHECK(madeFor(0) == 1);
+  CHECK(madeFor(0) == 0);
+  REQUIRE(device->reset(error));
+  REQUIRE(device->allocate(bufferOf(4096), error));
+  CHECK(madeFor(0) == 1);
+  // What failed is not remembered.
+  launch.step.arguments[1] = TensorMapSlice{{0, 2048, 256}, rows};
+  {
+    Setting failing("FAKE_CUDA_FAIL", "cuTensorMapEncodeTiled=2");
+    CHECK_FALSE(device->launch(launch, error));
+    CHECK_THAT(error, Contains("cuTensorMapEncodeTiled") && Contains("CUDA_ERROR_OUT_OF_MEMORY"));
+  }
+  CHECK(madeFor(2048) == 1);
 }
 
 TEST_CASE("a cuda device that was reset numbers buffers from 0 again and keeps its module") {
