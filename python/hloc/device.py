@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import importlib
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from . import tensor_maps
 from .errors import Unsupported
 from .shapes import ArrayType
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing
 
 _SCALARS = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
+_PORTABLE_CLUSTER = 8  # blocks that every device with clusters has in one
+_CUDA_WITH_MAPS = 12000
 _BINDINGS = ("cuda.bindings.driver", "cuda.cuda")  # cuda-python 12.6 and later, and before
 
 
@@ -116,13 +119,21 @@ class Device:
         text = ctypes.create_string_buffer(image)
         return self.call("cuModuleLoadData", ctypes.addressof(text))
 
-    def kernel(self, module: Any, name: str, dynamic_shared_bytes: int) -> Any:
-        """A kernel of a module that can have so many bytes of shared memory."""
+    def kernel(self, module: Any, name: str, dynamic_shared_bytes: int, cluster_blocks: int = 1) -> Any:
+        """A kernel of a module that can have so many bytes of shared memory, and blocks in a cluster."""
         function = self.call("cuModuleGetFunction", module, name.encode())
         if dynamic_shared_bytes:
             attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self.call("cuFuncSetAttribute", function, attribute, dynamic_shared_bytes)
+        if cluster_blocks > _PORTABLE_CLUSTER:
+            attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            self.call("cuFuncSetAttribute", function, attribute, 1)
         return function
+
+    def tensor_map(self, recipe: Dict[str, Any], address: int) -> tensor_maps.EncodedMap:
+        """A tensor map by what the manifest says of it, of the memory at `address`."""
+        function = self.call("cuGetProcAddress", tensor_maps.function_of(recipe).encode(), _CUDA_WITH_MAPS, 0)
+        return tensor_maps.encode(int(function), recipe, address)
 
     def upload(self, address: int, data: Any) -> None:
         """Host to device: the bytes of a contiguous buffer."""
@@ -155,13 +166,48 @@ class Device:
         grid: Sequence[int],
         block: Sequence[int],
         shared_bytes: int,
-        arguments: Sequence[Tuple[int, Optional[int]]],
+        arguments: Sequence[Tuple[Union[int, tensor_maps.EncodedMap], Optional[int]]],
+        cluster: Optional[Sequence[int]] = None,
+        programmatic: bool = False,
     ) -> None:
-        """`arguments`: addresses, or values with how many bytes they have."""
+        """`arguments`: addresses and tensor maps, or values with how many bytes they have. `cluster`: blocks of each, if
+        not as the kernel says itself; `programmatic`: it may begin before the kernel before it is complete."""
         values = tuple(value for value, _ in arguments)
-        types = tuple(ctypes.c_void_p if size is None else _SCALARS[size] for _, size in arguments)
-        self.call("cuLaunchKernel", function, *grid, *block, shared_bytes, 0, (values, types), 0)
+        types = tuple(_type_of(value, size) for value, size in arguments)
+        if cluster is None and not programmatic:
+            self.call("cuLaunchKernel", function, *grid, *block, shared_bytes, 0, (values, types), 0)
+            return
+        configuration = self._driver.CUlaunchConfig()
+        configuration.gridDimX, configuration.gridDimY, configuration.gridDimZ = grid
+        configuration.blockDimX, configuration.blockDimY, configuration.blockDimZ = block
+        configuration.sharedMemBytes, configuration.hStream = shared_bytes, 0
+        attributes = self._launch_attributes(cluster, programmatic)
+        configuration.attrs, configuration.numAttrs = attributes, len(attributes)
+        self.call("cuLaunchKernelEx", configuration, function, (values, types), 0)
+
+    def _launch_attributes(self, cluster: Optional[Sequence[int]], programmatic: bool) -> List[Any]:
+        attributes = []
+        names = self._driver.CUlaunchAttributeID
+        if cluster is not None:
+            one = self._driver.CUlaunchAttribute()
+            one.id = names.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            extents = one.value.clusterDim
+            extents.x, extents.y, extents.z = cluster
+            attributes.append(one)
+        if programmatic:
+            one = self._driver.CUlaunchAttribute()
+            one.id = names.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            one.value.programmaticStreamSerializationAllowed = 1
+            attributes.append(one)
+        return attributes
 
     def synchronize(self, stream: int = 0) -> None:
         """Waits for all work of a stream, and finds out whether it failed."""
         self.call("cuStreamSynchronize", stream)
+
+
+def _type_of(value: Union[int, tensor_maps.EncodedMap], size: Optional[int]) -> Any:
+    """As the bindings want to be told: a structure's address they take themselves."""
+    if isinstance(value, tensor_maps.EncodedMap):
+        return None
+    return ctypes.c_void_p if size is None else _SCALARS[size]

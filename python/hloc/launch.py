@@ -6,13 +6,16 @@ compiled, arrays of less than a byte an element - is refused when the launcher i
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from math import prod
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from .device import Device, DeviceArray, Memory
 from .errors import InputError, Unsupported
 from .shapes import ArrayType, parse_array_type
+from .tensor_maps import EncodedMap
 
 _Step = Dict[str, Any]
+_MOST_MAPS = 4096  # that are kept, some of arrays that the caller has given up since
 _STREAMS = (None, 0, 1, 2)  # none, and what are the default streams of `__cuda_array_interface__`
 
 
@@ -64,9 +67,12 @@ class Launcher:
         self._device = Device()
         module = self._device.load(image.encode())
         self._kernels = [
-            self._device.kernel(module, kernel["name"], kernel["dynamic_shared_bytes"])
+            self._device.kernel(
+                module, kernel["name"], kernel["dynamic_shared_bytes"], prod(kernel.get("cluster", (1,)))
+            )
             for kernel in manifest["kernels"]
         ]
+        self._maps: Dict[Tuple[int, int, int], EncodedMap] = {}
         self._kept: Dict[int, Tuple[Memory, int]] = {}
         self._keep_constants_and_temporaries()
 
@@ -95,7 +101,10 @@ class Launcher:
             if one["kind"] == "result":
                 own = Memory(self._device, one["bytes"])
                 memory[i] = (own, own.address)
-        _Issuer(self._device, self._manifest["kernels"], self._kernels, memory).run(self._manifest["steps"])
+        if len(self._maps) > _MOST_MAPS:
+            self._maps.clear()
+        issuer = _Issuer(self._device, self._manifest["kernels"], self._kernels, memory, self._maps)
+        issuer.run(self._manifest["steps"])
         results = tuple(self._result(one, kind, memory) for one, kind in zip(self._results, self._result_types))
         self._device.synchronize()
         return results
@@ -179,8 +188,10 @@ class _Issuer:
         kernels: Sequence[Dict[str, Any]],
         functions: Sequence[Any],
         memory: Dict[int, Tuple[Any, int]],
+        maps: Dict[Tuple[int, int, int], EncodedMap],
     ) -> None:
         self._device, self._kernels, self._functions, self._memory = device, kernels, functions, memory
+        self._maps = maps
 
     def run(self, steps: Sequence[_Step]) -> None:
         for step in steps:
@@ -191,14 +202,26 @@ class _Issuer:
 
     def _launch(self, step: _Step) -> None:
         kernel = self._kernels[step["kernel"]]
-        arguments: List[Tuple[int, Optional[int]]] = []
-        for one in step["arguments"]:
-            if "buffer" in one:
+        arguments: List[Tuple[Union[int, EncodedMap], Optional[int]]] = []
+        for i, one in enumerate(step["arguments"]):
+            if "tensor_map" in kernel["parameters"][i]:
+                arguments.append((self._map(step["kernel"], i, self._address(one)), None))
+            elif "buffer" in one:
                 arguments.append((self._address(one), None))
             else:
                 arguments.append((one["value"] & (256 ** one["bytes"] - 1), one["bytes"]))
         shared = kernel["dynamic_shared_bytes"]
-        self._device.launch(self._functions[step["kernel"]], kernel["grid"], kernel["block"], shared, arguments)
+        cluster, programmatic = kernel.get("cluster"), kernel.get("programmatic", False)
+        function, grid, block = self._functions[step["kernel"]], kernel["grid"], kernel["block"]
+        self._device.launch(function, grid, block, shared, arguments, cluster, programmatic)
+
+    def _map(self, kernel: int, parameter: int, address: int) -> EncodedMap:
+        """Once for each address: what is in a map depends on nothing else."""
+        key = (kernel, parameter, address)
+        if key not in self._maps:
+            recipe = self._kernels[kernel]["parameters"][parameter]["tensor_map"]
+            self._maps[key] = self._device.tensor_map(recipe, address)
+        return self._maps[key]
 
     def _copy(self, step: _Step) -> None:
         self._device.copy(self._address(step["to"]), self._address(step["from"]), step["to"]["bytes"])

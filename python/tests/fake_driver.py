@@ -4,6 +4,12 @@ name, and every access has to lie in memory that is allocated."""
 import ctypes
 import types
 
+_WORDS, _LONGS, _INTEGERS = (ctypes.POINTER(one) for one in (ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int32))
+_BEGIN = (ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p, _LONGS, _LONGS)
+_END = (_WORDS, *(4 * [ctypes.c_int]))
+TILED = ctypes.CFUNCTYPE(*_BEGIN, _WORDS, *_END)
+IM2COL = ctypes.CFUNCTYPE(*_BEGIN, _INTEGERS, _INTEGERS, ctypes.c_uint32, ctypes.c_uint32, *_END)
+
 
 class Code(int):
     """An error code."""
@@ -12,12 +18,23 @@ class Code(int):
 class FakeDriver(types.ModuleType):
     """`kernels`: by name a function of the views that `view(address, dtype, count)` gives; `calls`: what was called."""
 
-    CUfunction_attribute = types.SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8)
+    CUfunction_attribute = types.SimpleNamespace(
+        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED=14
+    )
+    CUlaunchAttributeID = types.SimpleNamespace(
+        CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION=4, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION=6
+    )
+    CUlaunchConfig = types.SimpleNamespace
 
     def __init__(self, kernels, failing=None):
         super().__init__("cuda.bindings.driver")
         self.kernels, self.failing = kernels, failing
         self.allocations, self.calls, self.launches, self.dynamic_shared = {}, [], [], {}
+        self.large_clusters, self.attributes, self.maps = set(), [], []
+        self._functions = {
+            "cuTensorMapEncodeTiled": TILED(self._encode),
+            "cuTensorMapEncodeIm2col": IM2COL(self._encode),
+        }
 
     def __getattribute__(self, name):
         found = super().__getattribute__(name)
@@ -69,8 +86,30 @@ class FakeDriver(types.ModuleType):
         return Code(0), name.decode()
 
     def cuFuncSetAttribute(self, function, attribute, value):
-        self.dynamic_shared[function] = value
+        if attribute == 14:
+            self.large_clusters.add(function)
+        else:
+            self.dynamic_shared[function] = value
         return (Code(0),)
+
+    @staticmethod
+    def CUlaunchAttribute():
+        return types.SimpleNamespace(value=types.SimpleNamespace(clusterDim=types.SimpleNamespace()))
+
+    def cuGetProcAddress(self, symbol, version, flags):
+        assert version == 12000 and flags == 0
+        return Code(0), ctypes.cast(self._functions[symbol.decode()], ctypes.c_void_p).value, 0
+
+    def _encode(self, to, kind, rank, address, dims, strides, *rest):
+        """A map's bytes are its number among those that have been made, then `map`. Refused as the real one does."""
+        *box, steps, interleave, swizzle, l2, fill = rest
+        if to % 64 or address % 16 or not 1 <= rank <= 5:
+            return 1
+        box = [box[0][:rank]] if len(box) == 1 else [box[0][: rank - 2], box[1][: rank - 2], *box[2:]]
+        said = (kind, dims[:rank], strides[: rank - 1], *box, steps[:rank], interleave, swizzle, l2, fill)
+        ctypes.memmove(to, bytes([len(self.maps)]) + b"map" * 42 + b"!", 128)
+        self.maps.append((address, said))
+        return 0
 
     def cuMemAlloc(self, num_bytes):
         assert num_bytes > 0
@@ -105,5 +144,16 @@ class FakeDriver(types.ModuleType):
         values, kinds = parameters
         assert len(values) == len(kinds) and extra == 0 and stream == 0
         self.launches.append((function, (gx, gy, gz), (bx, by, bz), shared))
-        self.kernels[function](self, *values)
+        # Structures are passed by value: kernels see the address and the recipe of a map.
+        passed = [bytes(one) if isinstance(one, ctypes.Structure) else one for one in values]
+        assert all((kind is None) == isinstance(one, bytes) for one, kind in zip(passed, kinds))
+        assert all(one[1:] == b"map" * 42 + b"!" for one in passed if isinstance(one, bytes))
+        self.kernels[function](self, *(self.maps[one[0]] if isinstance(one, bytes) else one for one in passed))
         return (Code(0),)
+
+    def cuLaunchKernelEx(self, configuration, function, parameters, extra):
+        c = configuration
+        assert len(c.attrs) == c.numAttrs
+        self.attributes.append([(one.id, vars(one.value)) for one in c.attrs])
+        sizes = (c.gridDimX, c.gridDimY, c.gridDimZ, c.blockDimX, c.blockDimY, c.blockDimZ)
+        return self.cuLaunchKernel(function, *sizes, c.sharedMemBytes, c.hStream, parameters, extra)

@@ -177,6 +177,63 @@ def test_counted_loops_scalars_constants_and_shared_temporaries(driver):
     assert fake.launches[0][3] == 70000 and fake.dynamic_shared == {"k": 70000}
 
 
+def test_tensor_maps_clusters_and_programmatic_launches(driver):
+    """Maps are made once for each place, of what the manifest says, and passed by value."""
+    seen = []
+    fake = driver({"k": lambda driver, *arguments: seen.append(arguments)})
+    tiles = {"type": "bf16", "dims": [16, 8], "strides": [32], "box": [8, 4], "element_strides": [1, 2]}
+    tiles.update(interleave="16B", swizzle="32B", l2="256B", fill="nan")
+    pixels = {"type": "f32", "dims": [4, 2, 2], "strides": [16, 32]}
+    pixels["im2col"] = {"lower": [-1], "upper": [-3], "channels": 4, "pixels": 2}
+    temporaries = [buffer("temporary", 512, offset=0), buffer("temporary", 512, offset=512)]
+    step = [{"kind": "launch", "name": "l", "kernel": 0, "arguments": [slice_of(i, 256, 16)] * 3} for i in range(2)]
+    steps = [{"kind": "while", "name": "w", "body": step, "rounds": 3}]
+    made = manifest(steps, temporaries, [], cluster=[4, 2, 2], programmatic=True, grid=[4, 2, 2])
+    made["kernels"][0]["parameters"] = [
+        {"written": False},
+        {"written": False, "tensor_map": tiles},
+        {"written": False, "tensor_map": pixels},
+    ]
+    launcher = Launcher(made, PTX)
+    assert fake.large_clusters == {"k"}
+    launcher()
+    as_tiles = (9, [16, 8], [32], [8, 4], [1, 2], 1, 1, 3, 1)
+    as_pixels = (7, [4, 2, 2], [16, 32], [-1], [-3], 4, 2, [1, 1, 1], 0, 0, 0, 0)
+    addresses = [arguments[0] for arguments in seen]
+    assert len(seen) == 6 and len(set(addresses)) == 2
+    assert seen == [(at, (at, as_tiles), (at, as_pixels)) for at in addresses]
+    assert len(fake.maps) == 4
+    launcher()
+    assert len(seen) == 12 and len(fake.maps) == 4
+    assert fake.attributes == 12 * [
+        [(4, {"clusterDim": types.SimpleNamespace(x=4, y=2, z=2)}), (6, fake.attributes[0][1][1])]
+    ]
+    assert fake.attributes[0][1][1]["programmaticStreamSerializationAllowed"] == 1
+    assert fake.launches[0] == ("k", (4, 2, 2), (1, 1, 1), 0)
+
+
+def test_tensor_maps_that_the_driver_refuses(driver):
+    """Of an array of the caller's that is not aligned; and where the driver is too old."""
+    fake = driver({"k": lambda driver, *arguments: None})
+    row = {"type": "s32", "dims": [4], "strides": [], "box": [4]}
+    step = {"kind": "launch", "name": "l", "kernel": 0, "arguments": [slice_of(0, 16)] * 2}
+    made = manifest([step], [buffer("parameter", 16, "s32[4]", parameter=0)], [])
+    made["kernels"][0]["parameters"] = [{"written": False}, {"written": False, "tensor_map": row}]
+    given = OnDevice(fake, numpy.arange(12, dtype="<i4")[:4])
+    room = OnDevice(fake, numpy.arange(64, dtype="<i4"))
+    aligned = (room.address + 15) // 16 * 16
+    given.__cuda_array_interface__["data"] = (aligned, False)
+    Launcher(made, PTX)(given)
+    assert len(fake.launches) == 1
+    given.__cuda_array_interface__["data"] = (aligned + 4, False)
+    with pytest.raises(hloc.Unsupported, match=r"cuTensorMapEncodeTiled fails with code 1 for an address of 0x.*4$"):
+        Launcher(made, PTX)(given)
+    fake.failing = "cuGetProcAddress"
+    with pytest.raises(hloc.Unsupported, match="cuGetProcAddress fails: CUDA_ERROR_ILLEGAL_ADDRESS"):
+        Launcher(made, PTX)(room.__class__(fake, numpy.arange(4, dtype="<i4")))
+    assert len(fake.launches) == 1
+
+
 def test_arguments_that_are_overwritten_are_copied(driver):
     def kernel(driver, inout):
         driver.view(inout, "<i4", 1)[:] += 1
