@@ -58,6 +58,11 @@ struct Array {
   bool isBound = false;       ///< a result that steps write where the caller wants it; others are copied there
 };
 
+/// A tensor map as the driver makes it, which kernels are passed by value.
+struct alignas(128) EncodedMap {
+  unsigned char bytes[128] = {};
+};
+
 class Execution;
 
 /// A loaded module. Copies are the same module, which lives as long as one of them or of its executions.
@@ -134,6 +139,7 @@ private:
     Status findContext(int ordinal);
     Status loadImage(Image image);
     Status findFunction(const Kernel &kernel);
+    Status findFunctionsOfDriver(const Kernel &kernel) const;
     bool hasParameters(const Kernel &kernel, CUfunc_st *function) const;
     Status uploadConstants();
   };
@@ -240,14 +246,32 @@ inline Status Module::State::loadImage(Image image) {
   return Status::failure(status.message() + (log[0] ? "\n" + std::string(log.data()) : ""), status.cudaResult());
 }
 
-/// Whether these are the kernel's parameters, all of them pointers: the driver takes as many as it has from where those
-/// of a launch are. Drivers that cannot tell are believed.
+/// Whether the driver is not too old for how the kernel is launched.
+inline Status Module::State::findFunctionsOfDriver(const Kernel &kernel) const {
+  auto tooOld = [&](const char *what, const char *function) {
+    return Status::failure("kernel `" + kernel.name + "` " + what +
+                           ", for which the CUDA driver is too old: it lacks " + function);
+  };
+  if (kernel.isExtended() && !driver->launchKernelEx)
+    return tooOld("is launched in clusters or programmatically", "cuLaunchKernelEx");
+  for (const Parameter &parameter : kernel.parameters) {
+    if (parameter.map && parameter.map->isOfPixels && !driver->encodeIm2col)
+      return tooOld("takes a tensor map", "cuTensorMapEncodeIm2col");
+    if (parameter.map && !parameter.map->isOfPixels && !driver->encodeTiled)
+      return tooOld("takes a tensor map", "cuTensorMapEncodeTiled");
+  }
+  return {};
+}
+
+/// Whether these are the kernel's parameters, pointers and tensor maps: the driver takes as many as it has from where
+/// those of a launch are. Drivers that cannot tell are believed.
 inline bool Module::State::hasParameters(const Kernel &kernel, CUfunc_st *function) const {
   size_t offset = 0, bytes = 0;
   if (!driver->functionGetParameter)
     return true;
   for (size_t i = 0; i < kernel.parameters.size(); ++i)
-    if (int result = driver->functionGetParameter(function, i, &offset, &bytes); result == 1 || (!result && bytes != 8))
+    if (int result = driver->functionGetParameter(function, i, &offset, &bytes);
+        result == 1 || (!result && bytes != (kernel.parameters[i].map ? sizeof(EncodedMap) : sizeof(DevicePointer))))
       return false;
   return driver->functionGetParameter(function, kernel.parameters.size(), &offset, &bytes) != 0;
 }
@@ -269,6 +293,14 @@ inline Status Module::State::findFunction(const Kernel &kernel) {
     return status;
   if (!hasParameters(kernel, function))
     return Status::failure(what + " has other parameters in the image than in the manifest");
+  if (status = findFunctionsOfDriver(kernel); !status.ok())
+    return status;
+  if (kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2] >
+      8) // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+    if (status = driver->check(driver->functionSetAttribute(function, 14, 1),
+                               "asking for large clusters for " + what + " (cuFuncSetAttribute)");
+        !status.ok())
+      return status;
   if (const uint64_t threads = uint64_t(kernel.block[0]) * kernel.block[1] * kernel.block[2];
       threads > uint64_t(maxThreads))
     return Status::failure(what + " is launched with " + std::to_string(threads) +
@@ -349,11 +381,13 @@ private:
     std::swap(module, other.module);
     std::swap(scratch, other.scratch);
     std::swap(addresses, other.addresses);
+    std::swap(maps, other.maps);
   }
   Status bind(const std::vector<DevicePointer> &inputs, const std::vector<DevicePointer> &results);
   Status issue(const std::vector<Step> &steps, Stream stream);
   Status carryOut(const Step &step, Stream stream);
   Status launch(const Step &step, Stream stream);
+  Status encode(const Kernel &kernel, const TensorMap &map, DevicePointer tensor, EncodedMap *&encoded);
   Status copy(DevicePointer to, const Slice &from, Stream stream);
   Status fill(const Step &step, Stream stream);
   Status call(const Step &step, Stream stream);
@@ -364,6 +398,9 @@ private:
   std::shared_ptr<Module::State> module;
   DevicePointer scratch = 0;
   std::vector<DevicePointer> addresses; ///< of each buffer
+  /// Tensor maps that have been made, each of one address. There is nothing in them that could be out of date.
+  std::map<std::pair<const TensorMap *, DevicePointer>, EncodedMap> maps;
+  static constexpr size_t mostMaps = 4096; ///< of arrays that the caller has given up since
 };
 
 inline Status Execution::run(const std::vector<DevicePointer> &inputs, const std::vector<DevicePointer> &results,
@@ -444,15 +481,65 @@ inline Status Execution::launch(const Step &step, Stream stream) {
   std::vector<DevicePointer> values;
   std::vector<void *> parameters;
   values.reserve(step.slices.size()); // parameters point into it
-  for (const Slice &slice : step.slices) {
-    values.push_back(address(slice));
+  if (maps.size() > mostMaps)
+    maps.clear();
+  for (size_t i = 0; i < step.slices.size(); ++i) {
+    values.push_back(address(step.slices[i]));
     parameters.push_back(&values.back());
+    if (const auto &map = kernel.parameters[i].map) {
+      EncodedMap *encoded = nullptr;
+      if (Status status = encode(kernel, *map, values.back(), encoded); !status.ok())
+        return status;
+      parameters.back() = encoded;
+    }
   }
-  const uint32_t *grid = kernel.grid, *block = kernel.block;
+  const uint32_t *grid = kernel.grid, *block = kernel.block, *cluster = kernel.cluster;
+  if (kernel.isExtended()) {
+    LaunchAttribute attributes[2] = {};
+    unsigned count = 0;
+    if (cluster[0])
+      attributes[count++] = {4, {cluster[0], cluster[1], cluster[2]}, {}};
+    if (kernel.isProgrammatic)
+      attributes[count++] = {6, {1, 0, 0}, {}};
+    const LaunchConfiguration configuration = {{grid[0], grid[1], grid[2]},
+                                               {block[0], block[1], block[2]},
+                                               kernel.dynamicSharedBytes,
+                                               stream,
+                                               attributes,
+                                               count};
+    return module->driver->check(
+        module->driver->launchKernelEx(&configuration, module->functions[step.kernel], parameters.data(), nullptr),
+        "launching kernel `" + kernel.name + "` (cuLaunchKernelEx)");
+  }
   const int result =
       module->driver->launchKernel(module->functions[step.kernel], grid[0], grid[1], grid[2], block[0], block[1],
                                    block[2], kernel.dynamicSharedBytes, stream, parameters.data(), nullptr);
   return result ? module->driver->failure(result, "launching kernel `" + kernel.name + "` (cuLaunchKernel)") : Status();
+}
+
+/// Once for each address.
+inline Status Execution::encode(const Kernel &kernel, const TensorMap &map, DevicePointer tensor,
+                                EncodedMap *&encoded) {
+  const auto [known, isNew] = maps.try_emplace({&map, tensor});
+  encoded = &known->second;
+  if (!isNew)
+    return {};
+  const Driver &driver = *module->driver;
+  void *at = reinterpret_cast<void *>(static_cast<uintptr_t>(tensor));
+  const auto rank = unsigned(map.dims.size());
+  const int type = int(map.type), interleave = int(map.interleave), swizzle = int(map.swizzle), l2 = int(map.l2),
+            fill = int(map.fill);
+  const int result = map.isOfPixels
+                         ? driver.encodeIm2col(encoded->bytes, type, rank, at, map.dims.data(), map.strides.data(),
+                                               map.lower.data(), map.upper.data(), map.channels, map.pixels,
+                                               map.steps.data(), interleave, swizzle, l2, fill)
+                         : driver.encodeTiled(encoded->bytes, type, rank, at, map.dims.data(), map.strides.data(),
+                                              map.box.data(), map.steps.data(), interleave, swizzle, l2, fill);
+  if (!result)
+    return {};
+  maps.erase(known);
+  return driver.failure(result, "making a tensor map for kernel `" + kernel.name + "` (" +
+                                    (map.isOfPixels ? "cuTensorMapEncodeIm2col" : "cuTensorMapEncodeTiled") + ")");
 }
 
 inline Status Execution::copy(DevicePointer to, const Slice &from, Stream stream) {

@@ -2,6 +2,7 @@
 // The CUDA driver, opened at run time or linked, and how failures are told.
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -77,13 +78,36 @@ private:
     (CUfunc_st * function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,           \
      unsigned blockZ, unsigned sharedBytes, Stream stream, void **parameters, void **extra))
 
+/// As CUlaunchAttribute and CUlaunchConfig of <cuda.h>.
+struct LaunchAttribute {
+  int id; ///< 4: size of clusters, 6: programmatic
+  alignas(8) unsigned value[3];
+  char rest[52];
+};
+struct LaunchConfiguration {
+  unsigned grid[3], block[3], sharedBytes;
+  Stream stream;
+  LaunchAttribute *attributes;
+  unsigned numAttributes;
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfiguration) == 56);
+
 /// The CUDA driver. open() gives the process's only one.
 class Driver {
 public:
 #define HLOC_LAUNCH_MEMBER(member, function, version, parameters) int(*member) parameters = nullptr;
   HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_MEMBER)
 #undef HLOC_LAUNCH_MEMBER
-  /// Place and size of a kernel's parameter; CUDA_ERROR_INVALID_VALUE if it has fewer. Null before CUDA 12.4.
+  // What older drivers lack, which is null there.
+  int (*launchKernelEx)(const LaunchConfiguration *configuration, CUfunc_st *function, void **parameters,
+                        void **extra) = nullptr; ///< since CUDA 11.8; the next two since 12.0
+  int (*encodeTiled)(void *map, int type, unsigned rank, void *address, const uint64_t *dims, const uint64_t *strides,
+                     const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int l2,
+                     int fill) = nullptr;
+  int (*encodeIm2col)(void *map, int type, unsigned rank, void *address, const uint64_t *dims, const uint64_t *strides,
+                      const int32_t *lower, const int32_t *upper, uint32_t channels, uint32_t pixels,
+                      const uint32_t *steps, int interleave, int swizzle, int l2, int fill) = nullptr;
+  /// Place and size of a kernel's parameter; CUDA_ERROR_INVALID_VALUE if it has fewer. Since CUDA 12.4.
   int (*functionGetParameter)(CUfunc_st *function, size_t index, size_t *offset, size_t *bytes) = nullptr;
 
   /// Opens `library` at the first call that succeeds; later ones give the same driver.
@@ -118,6 +142,13 @@ private:
 #define HLOC_LAUNCH_FIND(member, function, version, parameters)                                                        \
   member = reinterpret_cast<int(*) parameters>(&::function);
     HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_FIND)
+#if CUDA_VERSION >= 11080
+    launchKernelEx = reinterpret_cast<decltype(launchKernelEx)>(&::cuLaunchKernelEx);
+#endif
+#if CUDA_VERSION >= 12000
+    encodeTiled = reinterpret_cast<decltype(encodeTiled)>(&::cuTensorMapEncodeTiled);
+    encodeIm2col = reinterpret_cast<decltype(encodeIm2col)>(&::cuTensorMapEncodeIm2col);
+#endif
 #if CUDA_VERSION >= 12040
     functionGetParameter = reinterpret_cast<decltype(functionGetParameter)>(&::cuFuncGetParamInfo);
 #endif
@@ -131,6 +162,9 @@ private:
   if (!member)                                                                                                         \
     missing += std::string(missing.empty() ? "" : ", ") + #function version;
     HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_FIND)
+    launchKernelEx = reinterpret_cast<decltype(launchKernelEx)>(dlsym(handle, "cuLaunchKernelEx"));
+    encodeTiled = reinterpret_cast<decltype(encodeTiled)>(dlsym(handle, "cuTensorMapEncodeTiled"));
+    encodeIm2col = reinterpret_cast<decltype(encodeIm2col)>(dlsym(handle, "cuTensorMapEncodeIm2col"));
     functionGetParameter = reinterpret_cast<decltype(functionGetParameter)>(dlsym(handle, "cuFuncGetParamInfo"));
     if (!missing.empty())
       return Status::failure(std::string("`") + library + "` is no CUDA driver, or too old: it lacks " + missing);

@@ -4,6 +4,8 @@
 #include "Driver.h"
 #include "Json.h"
 
+#include <cstdlib>
+#include <optional>
 #include <set>
 
 namespace hloc_launch {
@@ -13,14 +15,33 @@ struct Slice {
   uint32_t buffer = 0;
   uint64_t offset = 0, bytes = 0;
 };
+/// What cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col are told of a map beside its address. Words are numbers, in
+/// the driver's order.
+struct TensorMap {
+  size_t type = 0, interleave = 0, swizzle = 0, fill = 0, l2 = 0;
+  std::vector<uint64_t> dims, strides; ///< elements; bytes, of all dimensions but the first
+  std::vector<uint32_t> box, steps;    ///< elements, for each dimension; of im2col no box
+  bool isOfPixels = false;             ///< im2col
+  std::vector<int32_t> lower, upper;
+  uint32_t channels = 0, pixels = 0;
+};
+/// A pointer, or by value a tensor map of the buffer that parameter `pointer` points to.
 struct Parameter {
   uint64_t bytes = 0, alignment = 1;
   bool isWritten = false;
+  size_t role = 0; ///< role and index: which buffer of the kernel's
+  uint32_t index = 0;
+  std::optional<TensorMap> map = std::nullopt;
+  size_t pointer = 0;
 };
 struct Kernel {
   std::string name;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, dynamicSharedBytes = 0;
+  uint32_t cluster[3] = {0, 0, 0}; ///< blocks of each; zeros: as the image says
+  bool isProgrammatic = false;     ///< may begin before the kernel before it is complete
   std::vector<Parameter> parameters;
+
+  bool isExtended() const { return cluster[0] || isProgrammatic; }
 };
 struct Step {
   enum class Kind { Launch, Copy, Fill, LibraryCall, External, While, Conditional, Unsupported };
@@ -147,8 +168,18 @@ private:
     result = json.nodes()[node].kind == 't';
     return result || json.nodes()[node].kind == 'f' || fail(node, "true or false is expected");
   }
-  bool read(Index node, std::vector<uint32_t> &result) {
-    return elements(node, [&](Index element) { return read(element, result.emplace_back()); });
+  template <typename Number> bool read(Index node, std::vector<Number> &result, Number most = Number(-1)) {
+    return elements(node, [&](Index element) { return read(element, result.emplace_back(), most); });
+  }
+  /// Corners of bounding boxes.
+  bool read(Index node, std::vector<int32_t> &result) {
+    return elements(node, [&](Index element) {
+      const std::string digits(json.raw(json.nodes()[element]));
+      const bool isNumber =
+          json.nodes()[element].kind == '0' && digits.size() <= 6 && digits.find_first_of(".eE") == std::string::npos;
+      result.push_back(isNumber ? int32_t(std::strtol(digits.c_str(), nullptr, 10)) : 0);
+      return isNumber || fail(element, "an integer of up to five digits is expected");
+    });
   }
   bool readExtents(Index node, uint32_t (&result)[3], const uint32_t (&most)[3]) {
     size_t count = 0;
@@ -187,15 +218,35 @@ private:
   }
 
   bool readKernel(Index node, Kernel &kernel) {
-    Index at[18];
-    static constexpr uint32_t maxGrid[3] = {2147483647, 65535, 65535}, maxBlock[3] = {1024, 1024, 64};
+    Index at[20];
+    static constexpr uint32_t maxGrid[3] = {2147483647, 65535, 65535}, maxBlock[3] = {1024, 1024, 64},
+                              maxCluster[3] = {16, 16, 16};
     if (!members(node,
-                 {"name", "grid", "block", "parameters", "dynamic_shared_bytes", "static_shared_bytes", "instruction",
-                  "line", "op_name", "hero", "plan", "rejections", "remarks", "proofs", "bytes_read", "bytes_written",
-                  "planned_registers", "resources"},
+                 {"name",
+                  "grid",
+                  "block",
+                  "parameters",
+                  "dynamic_shared_bytes",
+                  "static_shared_bytes",
+                  "instruction",
+                  "line",
+                  "op_name",
+                  "hero",
+                  "plan",
+                  "rejections",
+                  "remarks",
+                  "proofs",
+                  "bytes_read",
+                  "bytes_written",
+                  "planned_registers",
+                  "resources",
+                  "cluster",
+                  "programmatic"},
                  4, at) ||
         !read(at[0], kernel.name) || !readExtents(at[1], kernel.grid, maxGrid) ||
-        !readExtents(at[2], kernel.block, maxBlock) || (at[4] && !read(at[4], kernel.dynamicSharedBytes, INT32_MAX)))
+        !readExtents(at[2], kernel.block, maxBlock) || (at[4] && !read(at[4], kernel.dynamicSharedBytes, INT32_MAX)) ||
+        (at[18] && !readExtents(at[18], kernel.cluster, maxCluster)) ||
+        (at[19] && !read(at[19], kernel.isProgrammatic)))
       return false;
     auto isRest = [](char c) {
       return (c | 32) >= 'a' && (c | 32) <= 'z' ? true : (c >= '0' && c <= '9') || c == '_' || c == '$';
@@ -206,15 +257,76 @@ private:
       return fail(node, "a second kernel `" + kernel.name + "`");
     if (uint64_t(kernel.block[0]) * kernel.block[1] * kernel.block[2] > 1024)
       return fail(node, "a block of more than 1024 threads");
-    return elements(at[3], [&](Index i) {
-      Index of[7];
-      Parameter &parameter = kernel.parameters.emplace_back();
-      return members(i, {"bytes", "alignment", "written", "role", "index", "shape", "alias"}, 3, of) &&
-             read(of[0], parameter.bytes) && read(of[1], parameter.alignment) && read(of[2], parameter.isWritten) &&
-             ((parameter.alignment && parameter.alignment <= placement &&
-               !(parameter.alignment & (parameter.alignment - 1))) ||
-              fail(i, "an alignment is no power of two up to 256"));
-    });
+    for (int i = 0; at[18] && i < 3; ++i)
+      if (kernel.grid[i] % kernel.cluster[i] || kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2] > 16)
+        return fail(at[18], "clusters of more than 16 blocks, or that do not make up the grid");
+    return elements(at[3], [&](Index i) { return readParameter(i, kernel); });
+  }
+
+  bool readParameter(Index node, Kernel &kernel) {
+    static const char *const roles[] = {"input", "output", "temporary"};
+    Index at[8];
+    Parameter parameter;
+    if (!members(node, {"bytes", "alignment", "written", "role", "index", "shape", "alias", "tensor_map"}, 3, at) ||
+        !read(at[0], parameter.bytes) || !read(at[1], parameter.alignment) || !read(at[2], parameter.isWritten) ||
+        (at[3] && !readWord(at[3], roles, parameter.role)) || (at[4] && !read(at[4], parameter.index)))
+      return false;
+    if (!parameter.alignment || parameter.alignment > placement || (parameter.alignment & (parameter.alignment - 1)))
+      return fail(node, "an alignment is no power of two up to 256");
+    auto isPointer = [&](const Parameter &other) {
+      return !other.map && other.role == parameter.role && other.index == parameter.index;
+    };
+    auto &others = kernel.parameters;
+    const auto pointer = std::find_if(others.begin(), others.end(), isPointer);
+    parameter.pointer = size_t(pointer - others.begin());
+    if (at[7] && (!at[3] || !at[4] || pointer == others.end() || pointer->bytes != parameter.bytes ||
+                  pointer->alignment != parameter.alignment || pointer->isWritten != parameter.isWritten))
+      return fail(at[7], "a tensor map of no buffer that a parameter before it points to");
+    if (at[7] && !readMap(at[7], parameter))
+      return false;
+    others.push_back(std::move(parameter));
+    return true;
+  }
+
+  /// What the driver reads has to be there, and the whole tensor in its buffer; the rest the driver checks.
+  bool readMap(Index node, Parameter &parameter) {
+    static const char *const
+        types[] = {"u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz"},
+        *const interleaves[] = {"none", "16B", "32B"}, *const swizzles[] = {"none", "32B", "64B", "128B"},
+        *const fills[] = {"zero", "nan"}, *const sizes[] = {"none", "64B", "128B", "256B"};
+    static constexpr unsigned bytesOf[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+    Index at[10], of[4];
+    TensorMap &map = parameter.map.emplace();
+    if (!members(node,
+                 {"type", "dims", "strides", "box", "im2col", "element_strides", "interleave", "swizzle", "fill", "l2"},
+                 3, at) ||
+        !readWord(at[0], types, map.type) || !read(at[1], map.dims, uint64_t(1) << 32) ||
+        !read(at[2], map.strides, uint64_t(1) << 40) || (at[3] && !read(at[3], map.box)) ||
+        (at[5] && !read(at[5], map.steps)) || (at[6] && !readWord(at[6], interleaves, map.interleave)) ||
+        (at[7] && !readWord(at[7], swizzles, map.swizzle)) || (at[8] && !readWord(at[8], fills, map.fill)) ||
+        (at[9] && !readWord(at[9], sizes, map.l2)))
+      return false;
+    map.isOfPixels = at[4];
+    if (at[4] && (!members(at[4], {"lower", "upper", "channels", "pixels"}, 4, of) || !read(of[0], map.lower) ||
+                  !read(of[1], map.upper) || !read(of[2], map.channels) || !read(of[3], map.pixels)))
+      return false;
+    const size_t rank = map.dims.size();
+    if (map.steps.empty())
+      map.steps.assign(rank, 1);
+    if (rank < (map.isOfPixels ? 3 : 1) || rank > 5 || map.strides.size() + 1 != rank || map.steps.size() != rank ||
+        map.box.size() != (map.isOfPixels ? 0 : rank) || map.lower.size() != map.upper.size() ||
+        map.lower.size() != (map.isOfPixels ? rank - 2 : 0))
+      return fail(node, "a tensor map whose lists do not have the same dimensions");
+    if (parameter.alignment % (map.interleave == 2 ? 32 : 16))
+      return fail(node, "a tensor map of a buffer that is too little aligned");
+    uint64_t room = parameter.bytes; // behind the first element along the dimensions so far
+    for (size_t i = rank; i-- > 0;) {
+      const uint64_t each = i ? map.strides[i - 1] : bytesOf[map.type], count = map.dims[i] - (i ? 1 : 0);
+      if (!map.dims[i] || (each && count > room / each))
+        return fail(node, "a tensor map that leaves its buffer");
+      room -= count * each;
+    }
+    return true;
   }
 
   bool readBuffer(Index node, Buffer &buffer) {
@@ -321,17 +433,15 @@ private:
                ? true
                : fail(at[3], "one argument is expected for each parameter of the kernel");
   }
-  /// Kernels have pointers alone as parameters, so far.
   bool readArgument(Index node, const Parameter &parameter, Step &step) {
-    const auto &nodes = json.nodes();
-    for (Index i = node + 1; nodes[node].kind == '{' && i < nodes[node].end; i = nodes[i].end)
-      if (json.key(nodes[i]) == "tensor_map")
-        return fail(i, "a tensor map, which this launcher does not make");
     Slice &slice = step.slices.emplace_back();
     if (!readSlice(node, slice, parameter.isWritten))
       return false;
     if (slice.bytes < parameter.bytes || slice.offset % parameter.alignment)
       return fail(node, "a slice is smaller than the kernel's parameter, or not aligned for it");
+    if (const Slice &pointer = step.slices[parameter.map ? parameter.pointer : step.slices.size() - 1];
+        slice.buffer != pointer.buffer || slice.offset != pointer.offset)
+      return fail(node, "a tensor map of other memory than the kernel has a pointer to");
     uint64_t &alignment = manifest.buffers[slice.buffer].alignment;
     alignment = std::max(alignment, parameter.alignment);
     return true;

@@ -131,9 +131,15 @@ EXPORT int cuFuncGetParamInfo(void *function, size_t index, size_t *offset, size
   CALL(cuFuncGetParamInfo);
   if (!traceFile())
     return 801;
-  *offset = 8 * index;
-  *bytes = 8;
-  return index < ((struct Kernel *)function)->numParameters ? 0 : 1;
+  const struct Kernel *kernel = function;
+  *offset = *bytes = 0;
+  for (size_t i = 0; i <= index && index < kernel->numParameters; ++i) {
+    *offset += *bytes;
+    if (kernel->isMap[i])
+      *offset = (*offset + 63) / 64 * 64;
+    *bytes = kernel->isMap[i] ? mapBytes : 8;
+  }
+  return *bytes ? 0 : 1;
 }
 EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {
   CALL(cuFuncSetAttribute);
@@ -248,9 +254,10 @@ EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsign
   record(text);
   return 0;
 }
-/* A map is the text of what it was told, cut off behind 127 characters. */
-static int encode(void *map, const char *box, int type, unsigned rank, const unsigned long long *dims,
+/* A map is the text of what it was told, cut off behind 119 characters, and in its last 8 bytes the address. */
+static int encode(void *map, const char *box, int type, unsigned rank, void *address, const unsigned long long *dims,
                   const unsigned long long *strides, const unsigned *steps, const int *modes) {
+  static const size_t bytesOf[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   char text[256];
   int length = snprintf(text, sizeof text, "map of type %d,", type);
   for (unsigned i = 0; i < rank; ++i)
@@ -258,11 +265,16 @@ static int encode(void *map, const char *box, int type, unsigned rank, const uns
         snprintf(text + length, sizeof text - length, " %llu*%llu/%u", dims[i], i ? strides[i - 1] : 0ull, steps[i]);
   snprintf(text + length, sizeof text - length, ", %s, modes %d %d %d %d", box, modes[0], modes[1], modes[2], modes[3]);
   record(text);
-  if ((size_t)map % 64 || !rank || rank > 5)
+  if ((size_t)map % 64 || (size_t)address % 16 || type < 0 || type > 12 || !rank || rank > 5)
     return 1;
-  memset(map, 0, 128);
-  memcpy(map, text, strlen(text) < 127 ? strlen(text) : 127);
-  return 0;
+  size_t extent = dims[0] * bytesOf[type];
+  for (unsigned i = 1; i < rank; ++i)
+    extent += (dims[i] - 1) * strides[i - 1];
+  trace("encode %llx\n", (unsigned long long)(size_t)address);
+  memset(map, 0, mapBytes);
+  memcpy(map, text, strlen(text) < mapTextBytes ? strlen(text) : mapTextBytes - 1);
+  memcpy((char *)map + mapTextBytes, &address, sizeof address);
+  return refusal((size_t)address, extent);
 }
 EXPORT int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const unsigned long long *dims,
                                   const unsigned long long *strides, const unsigned *box, const unsigned *steps,
@@ -273,7 +285,7 @@ EXPORT int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *addr
   for (unsigned i = 0; i < rank && i < 5; ++i)
     length += snprintf(text + length, sizeof text - length, " %u", box[i]);
   const int modes[] = {interleave, swizzle, l2, fill};
-  return (size_t)address % 16 ? 1 : encode(map, text, type, rank, dims, strides, steps, modes);
+  return encode(map, text, type, rank, address, dims, strides, steps, modes);
 }
 EXPORT int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *address, const unsigned long long *dims,
                                    const unsigned long long *strides, const int *lower, const int *upper,
@@ -285,7 +297,7 @@ EXPORT int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *add
   for (unsigned i = 0; i + 2 < rank && i < 3; ++i)
     length += snprintf(text + length, sizeof text - length, " %d:%d", lower[i], upper[i]);
   const int modes[] = {interleave, swizzle, l2, fill};
-  return (size_t)address % 16 ? 1 : encode(map, text, type, rank, dims, strides, steps, modes);
+  return encode(map, text, type, rank, address, dims, strides, steps, modes);
 }
 struct Configuration {
   unsigned sizes[7];
@@ -303,6 +315,7 @@ EXPORT int cuLaunchKernelEx(const struct Configuration *c, void *function, void 
     char text[200];
     snprintf(text, sizeof text, "launch attribute %d is %u %u %u", c->attributes[i].id, value[0], value[1], value[2]);
     record(text);
+    trace("attribute %d %u %u %u\n", c->attributes[i].id, value[0], value[1], value[2]);
   }
   return cuLaunchKernel(function, c->sizes[0], c->sizes[1], c->sizes[2], c->sizes[3], c->sizes[4], c->sizes[5],
                         c->sizes[6], c->stream, parameters, extra);

@@ -1,9 +1,11 @@
 #pragma once
 /* With FAKE_CUDA_TRACE=FILE the fake driver is strict, and appends to FILE what is done on the device, one line each:
  *   load TARGET | alloc ADDRESS BYTES | free ADDRESS | upload ADDRESS BYTES ADLER32 | download ADDRESS BYTES | copy TO
- * FROM BYTES fill ADDRESS VALUE BYTES | launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS... Addresses are
- * hexadecimal. Strict: an address has to lie in memory that is allocated, and a context has to be current in the
- * thread. Which parameters a kernel has it reads in the PTX. FAKE_CUDA_DECISIONS="1101": what downloads of 1 or 4 bytes
+ * FROM BYTES fill ADDRESS VALUE BYTES | encode ADDRESS | attribute NUMBER VALUE*3 (of the launch that comes next) |
+ * launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS... Addresses are hexadecimal; of a tensor map that the driver has
+ * made it is map:ADDRESS:ADLER32, the sum of the text that FakeCuda.c makes of its recipe. Strict: an address has to
+ * lie in memory that is allocated, a tensor map's tensor too, and a context has to be current in the thread. Which
+ * parameters a kernel has it reads in the PTX. FAKE_CUDA_DECISIONS="1101": what downloads of 1 or 4 bytes
  * give, one after the other, then 0: kernels do not run, and loops have to end. */
 #include <pthread.h>
 #include <stdarg.h>
@@ -84,11 +86,12 @@ static int refusal(uint64_t address, size_t bytes) {
 
 /* ---- kernels of the modules that are loaded */
 
-enum { mostKernels = 1 << 14 };
+enum { mostKernels = 1 << 14, mostParameters = 512, mapBytes = 128, mapTextBytes = 120 };
 struct Kernel {
   char name[256];
   unsigned numParameters;
-  void *module; /* null: there is none here */
+  char isMap[mostParameters]; /* .b8 NAME[128], not a pointer */
+  void *module;               /* null: there is none here */
 };
 static struct Kernel kernels[mostKernels];
 static size_t numModules;
@@ -118,8 +121,10 @@ static void *traceModule(const char *ptx) {
     if (!kernel || sscanf(ptx, ".entry %255[A-Za-z0-9_$]", kernel->name) != 1)
       break;
     const char *end = strpbrk(ptx, "){");
-    while (end && (ptx = strstr(ptx + 1, ".param ")) && ptx < end)
-      ++kernel->numParameters;
+    while (end && (ptx = strstr(ptx + 1, ".param ")) && ptx < end && kernel->numParameters < mostParameters) {
+      const char *comma = strpbrk(ptx, ",)"), *size = strstr(ptx, "[128]");
+      kernel->isMap[kernel->numParameters++] = size && size < comma;
+    }
     if (!(ptx = end))
       break;
   }
@@ -145,21 +150,6 @@ static struct Kernel *findKernel(void *module, const char *name) {
   return found;
 }
 
-static inline int traceLaunch(const struct Kernel *kernel, const unsigned *sizes, void *stream, void **parameters) {
-  char addresses[8192] = "";
-  size_t length = 0;
-  for (unsigned i = 0; i < kernel->numParameters && length < sizeof addresses - 20; ++i) {
-    uint64_t address = *(uint64_t *)parameters[i];
-    length += (size_t)snprintf(addresses + length, sizeof addresses - length, " %llx", (unsigned long long)address);
-    int failed = refusal(address, 0);
-    if (failed)
-      return failed;
-  }
-  trace("launch %s %u %u %u %u %u %u %u %p%s\n", kernel->name, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],
-        sizes[5], sizes[6], stream, addresses);
-  return currentContext ? 0 : 201;
-}
-
 /* Adler-32 of what was copied, as zlib has it. */
 static unsigned checksum(const unsigned char *bytes, size_t count) {
   unsigned sum = 1, sums = 0;
@@ -168,6 +158,27 @@ static unsigned checksum(const unsigned char *bytes, size_t count) {
     sums = (sums + sum) % 65521;
   }
   return sums << 16 | sum;
+}
+
+static inline int traceLaunch(const struct Kernel *kernel, const unsigned *sizes, void *stream, void **parameters) {
+  char addresses[8192] = "";
+  size_t length = 0;
+  for (unsigned i = 0; i < kernel->numParameters && length < sizeof addresses - 40; ++i) {
+    uint64_t address;
+    const unsigned char *map = kernel->isMap[i] ? parameters[i] : NULL;
+    memcpy(&address, map ? map + mapTextBytes : parameters[i], sizeof address);
+    if (map && memcmp(map, "map of ", 7) != 0)
+      return 1;
+    length += (size_t)snprintf(addresses + length, sizeof addresses - length, map ? " map:%llx:%u" : " %llx",
+                               (unsigned long long)address,
+                               map ? checksum(map, strnlen((const char *)map, mapTextBytes)) : 0);
+    int failed = refusal(address, 0);
+    if (failed)
+      return failed;
+  }
+  trace("launch %s %u %u %u %u %u %u %u %p%s\n", kernel->name, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],
+        sizes[5], sizes[6], stream, addresses);
+  return currentContext ? 0 : 201;
 }
 
 /* ---- what the device decides */

@@ -4,7 +4,8 @@
 //   launch gelu.json gelu.ptx --inputs=x.bin --results=out      # writes out.0, out.1, ...: bytes as on the device
 //
 // --threads=N does it N times at once, each on a stream of its own; --describe says where all buffers were; --external
-// takes part in steps that are not hloc's by saying what they are; --driver=FILE is another driver than libcuda.so.1.
+// takes part in steps that are not hloc's by saying what they are; --driver=FILE is another driver than libcuda.so.1;
+// with --shift=BYTES arrays begin so many bytes behind the memory that they are given.
 
 #include <hloc_launch.h>
 
@@ -25,7 +26,7 @@ using hloc_launch::Status;
 struct Arguments {
   std::string manifest, image, results, driver = "libcuda.so.1";
   std::vector<std::string> inputs;
-  unsigned threads = 1;
+  unsigned threads = 1, shift = 0;
   bool describe = false, external = false;
 };
 
@@ -53,6 +54,8 @@ bool readArguments(int count, char **values, Arguments &arguments) {
       arguments.driver = rest;
     } else if (name == "--threads") {
       arguments.threads = unsigned(std::atoi(rest.c_str()));
+    } else if (name == "--shift") {
+      arguments.shift = unsigned(std::atoi(rest.c_str()));
     } else if (name == "--describe") {
       arguments.describe = true;
     } else if (name == "--external") {
@@ -71,12 +74,13 @@ bool readArguments(int count, char **values, Arguments &arguments) {
 /// Arrays of a module on the device, for one run of it.
 class Arrays {
 public:
-  explicit Arrays(const hloc_launch::Module &of) : module(of), current(of.driver(), of.context()) {}
+  Arrays(const hloc_launch::Module &of, unsigned shift)
+      : module(of), current(of.driver(), of.context()), shift(shift) {}
   ~Arrays() {
     for (DevicePointer address : inputs)
-      module.driver().memoryFree(address);
+      module.driver().memoryFree(address - shift);
     for (DevicePointer address : results)
-      module.driver().memoryFree(address);
+      module.driver().memoryFree(address ? address - shift : 0);
     if (stream)
       module.driver().streamDestroy(stream);
   }
@@ -116,18 +120,20 @@ public:
 
 private:
   Status allocate(const hloc_launch::Array &array, std::vector<DevicePointer> &addresses) {
-    return module.driver().check(
-        module.driver().memoryAllocate(&addresses.emplace_back(), array.bytes ? array.bytes : 1),
-        "allocating an array");
+    DevicePointer &address = addresses.emplace_back();
+    const int result = module.driver().memoryAllocate(&address, (array.bytes ? array.bytes : 1) + shift);
+    address += shift;
+    return module.driver().check(result, "allocating an array");
   }
 
   const hloc_launch::Module &module;
   hloc_launch::CurrentContext current;
+  unsigned shift;
 };
 
 Status runOnce(const hloc_launch::Module &module, const std::vector<std::string> &inputs, const Arguments &arguments,
                bool isFirst) {
-  Arrays arrays(module);
+  Arrays arrays(module, arguments.shift);
   hloc_launch::Execution execution;
   Status status = arrays.make();
   for (size_t i = 0; status.ok() && i < inputs.size(); ++i)
