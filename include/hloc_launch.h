@@ -295,8 +295,8 @@ inline Status Module::State::findFunction(const Kernel &kernel) {
     return Status::failure(what + " has other parameters in the image than in the manifest");
   if (status = findFunctionsOfDriver(kernel); !status.ok())
     return status;
-  if (kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2] >
-      8) // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+  // More blocks than all devices admit have to be asked for: CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.
+  if (kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2] > 8)
     if (status = driver->check(driver->functionSetAttribute(function, 14, 1),
                                "asking for large clusters for " + what + " (cuFuncSetAttribute)");
         !status.ok())
@@ -507,9 +507,10 @@ inline Status Execution::launch(const Step &step, Stream stream) {
                                                stream,
                                                attributes,
                                                count};
-    return module->driver->check(
-        module->driver->launchKernelEx(&configuration, module->functions[step.kernel], parameters.data(), nullptr),
-        "launching kernel `" + kernel.name + "` (cuLaunchKernelEx)");
+    const int result =
+        module->driver->launchKernelEx(&configuration, module->functions[step.kernel], parameters.data(), nullptr);
+    return result ? module->driver->failure(result, "launching kernel `" + kernel.name + "` (cuLaunchKernelEx)")
+                  : Status();
   }
   const int result =
       module->driver->launchKernel(module->functions[step.kernel], grid[0], grid[1], grid[2], block[0], block[1],
