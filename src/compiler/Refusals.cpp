@@ -146,7 +146,7 @@ void markUncompiled(Steps &steps, llvm::ArrayRef<KernelSpec> kernels, llvm::Arra
       return;
     UnsupportedStep unsupported{reasons[number], {}, {}};
     for (auto [parameter, argument] : llvm::zip_equal(kernels[number].parameters, launch->arguments))
-      if (const auto *slice = sliceOf(argument))
+      if (const auto *slice = sliceOf(argument); slice && !parameter.tensorMap) // a pointer names it, too
         (parameter.written ? unsupported.writes : unsupported.reads).push_back(*slice);
     step.action = std::move(unsupported);
   });

@@ -358,15 +358,15 @@ TEST_CASE("manifests that contradict themselves are refused") {
 }
 
 TEST_CASE("damaged manifests are read or refused, and what is read holds together") {
-  std::string text = printManifest(sample());
+  const std::string texts[] = {printManifest(sample()), printManifest(sampleWithMaps(tiles()))};
   uint32_t state = 12345;
   auto random = [&](size_t below) {
     state = state * 1664525 + 1013904223;
     return (state >> 8) % below;
   };
   int refused = 0;
-  for (int i = 0; i < 5000; ++i) {
-    std::string damaged = text;
+  for (int i = 0; i < 10000; ++i) {
+    std::string damaged = texts[i % 2];
     switch (random(4)) {
     case 0:
       damaged[random(damaged.size())] = static_cast<char>(random(256));
@@ -394,9 +394,13 @@ TEST_CASE("damaged manifests are read or refused, and what is read holds togethe
         REQUIRE(slice.offset + slice.bytes <= manifest.buffers[slice.buffer].bytes);
       });
     });
+    for (const KernelSpec &kernel : manifest.kernels)
+      for (const KernelParameter &parameter : kernel.parameters)
+        REQUIRE((!parameter.tensorMap || (extentOf(*parameter.tensorMap) <= parameter.bytes &&
+                                          findTensorMapError(*parameter.tensorMap, parameter.alignment) == "")));
     REQUIRE(parseManifest(printManifest(manifest), manifest, error));
   }
-  CHECK(refused > 1000);
+  CHECK(refused > 2000);
 }
 
 TEST_CASE("what is printed is of the published schema, and the schema refuses what is not") {
