@@ -1,14 +1,8 @@
-#include "hloc/runtime/CudaDevice.h"
-
-#include "CublasLt.h"
-#include "CudaDriver.h"
-#include "Cudnn.h"
+#include "CudaDeviceImpl.h"
 #include "TensorMaps.h"
 
 #include <algorithm>
 #include <cstring>
-#include <list>
-#include <map>
 #include <utility>
 
 namespace hloc {
@@ -20,58 +14,7 @@ namespace {
 constexpr unsigned unwrittenByte = 0xA5; // the emulator's
 constexpr uint64_t sharedWithoutOptIn = 48 * 1024;
 
-struct Allocation {
-  std::string name;
-  uint64_t bytes = 0;
-  cuda::DevicePointer address = 0;
-  bool isPart = false; ///< of memory that is freed with another
-};
-
 } // namespace
-
-struct CudaDevice::Impl {
-  std::unique_ptr<Driver> driver;
-  DeviceHandle device = 0;
-  Context context = nullptr;
-  Stream stream = nullptr;
-  Event begin = nullptr, end = nullptr;
-  Module module = nullptr;
-  std::string name, lastKernel;
-  int major = 0, minor = 0, maxShared = 0;
-  std::vector<Allocation> buffers;
-  Allocation shared; ///< of the temporaries that have places in it
-  bool tooOld = false;
-
-  bool check(int result, const std::string &doing, std::string &error) { return driver->check(result, doing, error); }
-  bool openDevice(int ordinal, std::string &error);
-  bool openContext(std::string &error);
-  bool readAttribute(int attribute, int &value, std::string &error) {
-    return check(driver->cuDeviceGetAttribute(&value, attribute, device),
-                 "asking the device for attribute " + std::to_string(attribute) + " (cuDeviceGetAttribute)", error);
-  }
-  /// Work before this call may be what failed: kernels run after the call that launches them has returned.
-  std::string after(const std::string &doing) const {
-    return lastKernel.empty() ? doing : doing + " after kernel `" + lastKernel + "`";
-  }
-  bool address(const BufferSlice &slice, cuda::DevicePointer &result, std::string &error);
-  bool prepareFunction(Function function, const DeviceKernel &launched, std::string &error);
-  /// The function, prepared: once for each kernel of a program, for launches to cost the host as little as they can.
-  bool functionOf(const DeviceKernel &kernel, Function &function, std::string &error);
-  bool fill(const std::vector<AddressPiece> &pieces, std::string &bytes, std::string &error);
-  bool launchExtended(const DeviceKernel &kernel, Function function, void **parameters, std::string &error);
-  struct Prepared {
-    Function function;
-    uint64_t threads;
-    uint32_t sharedBytes;
-  };
-  std::map<std::string, Prepared> functions; ///< by kernel, as each was launched last
-  TensorMaps tensorMaps;
-  CudaOptions options;
-  // Once something has called them.
-  std::unique_ptr<CublasLt> cublasLt;
-  std::unique_ptr<Cudnn> cudnn;
-  bool openLibrary(const CallStep &call, std::string &error);
-};
 
 bool CudaDevice::Impl::openDevice(int ordinal, std::string &error) {
   int count = 0;
@@ -120,7 +63,7 @@ CudaDevice::~CudaDevice() {
   impl->cublasLt.reset();
   impl->cudnn.reset();
   impl->buffers.push_back(impl->shared);
-  for (const Allocation &buffer : impl->buffers)
+  for (const CudaAllocation &buffer : impl->buffers)
     if (buffer.address && !buffer.isPart)
       impl->driver->cuMemFree_v2(buffer.address);
   if (impl->module)
@@ -144,6 +87,7 @@ bool CudaDevice::load(const std::string &image, std::string &error) {
   int options[] = {ErrorLogBuffer, ErrorLogBufferSizeBytes};
   void *values[] = {log.data(), reinterpret_cast<void *>(log.size() - 1)}; // sizes are passed as pointers
   impl->functions.clear();
+  ++impl->loads;
   // PTX must end with a null character: std::string's does.
   int result = impl->driver->cuModuleLoadDataEx(&impl->module, image.c_str(), 2, options, values);
   if (impl->check(result, "loading the module on `" + impl->name + "` (cuModuleLoadDataEx)", error))
@@ -158,9 +102,10 @@ bool CudaDevice::load(const std::string &image, std::string &error) {
 }
 
 bool CudaDevice::allocate(const DeviceBuffer &buffer, std::string &error) {
-  Allocation made{buffer.name, buffer.bytes, 0};
+  ++impl->generation;
+  CudaAllocation made{buffer.name, buffer.bytes, 0};
   if (buffer.place) {
-    Allocation &shared = impl->shared;
+    CudaAllocation &shared = impl->shared;
     if (!shared.address) {
       DeviceBuffer all;
       all.name = "temporaries";
@@ -195,7 +140,7 @@ bool CudaDevice::Impl::address(const BufferSlice &slice, cuda::DevicePointer &re
     error = "there is no buffer " + std::to_string(slice.buffer);
     return false;
   }
-  const Allocation &buffer = buffers[slice.buffer];
+  const CudaAllocation &buffer = buffers[slice.buffer];
   if (slice.offset > buffer.bytes || slice.bytes > buffer.bytes - slice.offset) {
     error = std::to_string(slice.bytes) + " bytes from " + std::to_string(slice.offset) + " of `" + buffer.name +
             "`, which has " + std::to_string(buffer.bytes);
@@ -206,8 +151,9 @@ bool CudaDevice::Impl::address(const BufferSlice &slice, cuda::DevicePointer &re
 }
 
 bool CudaDevice::reset(std::string &error) {
-  impl->buffers.push_back(std::exchange(impl->shared, Allocation()));
-  for (const Allocation &buffer : impl->buffers)
+  ++impl->generation;
+  impl->buffers.push_back(std::exchange(impl->shared, CudaAllocation()));
+  for (const CudaAllocation &buffer : impl->buffers)
     if (buffer.address && !buffer.isPart &&
         !impl->check(impl->driver->cuMemFree_v2(buffer.address), "freeing `" + buffer.name + "` (cuMemFree)", error))
       return false;
@@ -320,6 +266,13 @@ bool CudaDevice::Impl::fill(const std::vector<AddressPiece> &pieces, std::string
   return true;
 }
 
+bool CudaDevice::Impl::allowClusters(const DeviceKernel &kernel, Function function, std::string &error) {
+  constexpr uint64_t portable = 8; // what every device with clusters has
+  return kernel.cluster.value_or(Dim3()).count() <= portable ||
+         check(driver->cuFuncSetAttribute(function, NonPortableClusterSizeAllowed, 1),
+               "asking for large clusters for kernel `" + kernel.name + "` (cuFuncSetAttribute)", error);
+}
+
 bool CudaDevice::Impl::launchExtended(const DeviceKernel &kernel, Function function, void **parameters,
                                       std::string &error) {
   if (!driver->cuLaunchKernelEx) {
@@ -328,10 +281,7 @@ bool CudaDevice::Impl::launchExtended(const DeviceKernel &kernel, Function funct
     return false;
   }
   const Dim3 &grid = kernel.grid, &block = kernel.block, cluster = kernel.cluster.value_or(Dim3());
-  constexpr uint64_t portable = 8; // what every device with clusters has
-  if (cluster.count() > portable &&
-      !check(driver->cuFuncSetAttribute(function, NonPortableClusterSizeAllowed, 1),
-             "asking for large clusters for kernel `" + kernel.name + "` (cuFuncSetAttribute)", error))
+  if (!allowClusters(kernel, function, error))
     return false;
   std::vector<LaunchAttribute> attributes;
   if (kernel.cluster)
@@ -349,40 +299,46 @@ bool CudaDevice::address(const BufferSlice &slice, uint64_t &result, std::string
   return impl->address(slice, result, error);
 }
 
+bool CudaDevice::Impl::argumentsOf(const LaunchStep &launch, std::vector<std::string> &arguments, std::string &error) {
+  arguments.clear();
+  for (const StepArgument &argument : launch.arguments) {
+    std::string &bytes = arguments.emplace_back();
+    uint64_t value = 0; // little endian: short scalars lie in the first bytes
+    if (const auto *structure = std::get_if<StructureValue>(&argument)) {
+      bytes = structure->data;
+      if (!fill(structure->pieces, bytes, error))
+        return false;
+    } else if (const auto *map = std::get_if<TensorMapSlice>(&argument)) {
+      bytes.resize(tensorMapBytes);
+      if (!fill({{0, map->slice, false, map->recipe}}, bytes, error))
+        return false;
+    } else if (const auto *slice = std::get_if<BufferSlice>(&argument)) {
+      if (!address(*slice, value, error))
+        return false;
+      bytes.assign(reinterpret_cast<const char *>(&value), sizeof value);
+    } else {
+      value = std::get<ScalarValue>(argument).value;
+      bytes.assign(reinterpret_cast<const char *>(&value), sizeof value);
+    }
+  }
+  return true;
+}
+
 bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
   const DeviceKernel &kernel = launch.kernel;
-  const auto &arguments = launch.step.arguments;
   if (!impl->module) {
     error = "no module is loaded";
     return false;
   }
   Function function = nullptr;
-  if (!impl->functionOf(kernel, function, error))
+  std::vector<std::string> arguments;
+  if (!impl->functionOf(kernel, function, error) || !impl->argumentsOf(launch.step, arguments, error))
     return false;
-  std::vector<uint64_t> values(arguments.size()); // little endian: short scalars lie in the first bytes
   std::vector<void *> parameters;
-  std::list<std::string> structures;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const auto *structure = std::get_if<StructureValue>(&arguments[i]);
-    const auto *map = std::get_if<TensorMapSlice>(&arguments[i]);
-    if (structure || map) {
-      std::string &bytes = structures.emplace_back(structure ? structure->data : std::string(tensorMapBytes, 0));
-      if (structure ? !impl->fill(structure->pieces, bytes, error)
-                    : !impl->fill({{0, map->slice, false, map->recipe}}, bytes, error))
-        return false;
-      parameters.push_back(bytes.data());
-      continue;
-    }
-    if (const auto *slice = std::get_if<BufferSlice>(&arguments[i])) {
-      if (!impl->address(*slice, values[i], error))
-        return false;
-    } else {
-      values[i] = std::get<ScalarValue>(arguments[i]).value;
-    }
-    parameters.push_back(&values[i]);
-  }
+  for (std::string &argument : arguments)
+    parameters.push_back(argument.data());
   const Dim3 &grid = kernel.grid, &block = kernel.block;
-  impl->lastKernel = kernel.name;
+  impl->lastWork = "kernel `" + kernel.name + "`";
   if (kernel.cluster || kernel.programmatic)
     return impl->launchExtended(kernel, function, parameters.data(), error);
   return impl->check(impl->driver->cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
@@ -421,7 +377,7 @@ bool CudaDevice::call(const CallStep &call, std::string &error) {
   for (size_t i = 0; i < writes.size(); ++i)
     if (!impl->address(call.writes[i], writes[i], error))
       return false;
-  impl->lastKernel = call.function;
+  impl->lastWork = "kernel `" + call.function + "`";
   const uint64_t workspace = call.writes.back().bytes;
   if (std::optional<LibraryConvolution::Kind> kind = LibraryConvolution::kindOf(call.function)) {
     std::optional<LibraryConvolution> convolution = LibraryConvolution::parse(*kind, call.configuration, error);

@@ -2,6 +2,7 @@
 // The driver library with every function that is used found, or the reason why it cannot be used.
 
 #include "CudaApi.h"
+#include "CudaGraphApi.h"
 #include "hloc/support/DynamicLibrary.h"
 
 #include <memory>

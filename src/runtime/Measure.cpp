@@ -95,7 +95,8 @@ std::vector<std::pair<const LaunchStep *, unsigned>> firstLaunches(const DeviceP
 
 } // namespace
 
-bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Measurement &result, std::string &error) {
+bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Measurement &result, std::string &error,
+             CudaGraph *graph) {
   if (repeats == 0) {
     error = "nothing is measured without repetitions";
     return false;
@@ -112,6 +113,11 @@ bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Mea
   auto steps = [&] { return issueSteps(device, program, program.steps, error); };
   if (!stopwatch.run(steps, result.milliseconds, result.median, result.least))
     return false;
+  if (graph) {
+    GraphMeasurement &made = result.graph.emplace(GraphMeasurement{graph->numNodes()});
+    if (!stopwatch.run([&] { return graph->launch(error); }, made.median, made.least))
+      return false;
+  }
   auto launches = firstLaunches(program);
   if (launches.size() == 1) // that is the program
     launches.clear();
@@ -138,6 +144,11 @@ std::string report(const Measurement &m) {
     text += fmt::format("{} bytes moved at {:.1f} GB/s\n", m.bytesMoved, m.bytesPerSecond() / 1e9) +
             fmt::format("a device copy that moves as many takes {:.4f} ms: {:.1f} % of the copy's speed\n",
                         m.copyMedian, 100 * m.copyFraction());
+  if (m.graph)
+    text += fmt::format("as one CUDA graph of {} {}: median {:.4f} ms, least {:.4f} ms\n", m.graph->nodes,
+                        m.graph->nodes == 1 ? "node" : "nodes", m.graph->median, m.graph->least);
+  else if (!m.whyNoGraph.empty())
+    text += "not timed as a CUDA graph: " + m.whyNoGraph + "\n";
   for (const KernelMeasurement &kernel : m.kernels)
     text += fmt::format("kernel {}, {} {}: median {:.4f} ms, least {:.4f} ms\n", kernel.kernel, kernel.launches,
                         kernel.launches == 1 ? "launch" : "launches", kernel.median, kernel.least);

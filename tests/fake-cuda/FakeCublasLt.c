@@ -256,6 +256,38 @@ static double activate(int epilogue, double x) {
   return x;
 }
 
+struct Product {
+  Desc desc;
+  Layout al, bl, cl, dl;
+  const void *a, *b, *c;
+  void *d, *workspace;
+  double scale, scaleOfC;
+  size_t workspaceBytes;
+};
+static void multiply(const void *product) {
+  const struct Product *p = product;
+  const Desc *desc = &p->desc;
+  const Layout *al = &p->al, *bl = &p->bl, *cl = &p->cl, *dl = &p->dl;
+  const uint64_t m = dl->rows, n = dl->columns, k = desc->transA ? al->rows : al->columns;
+  memset(p->workspace, 0x5A, p->workspaceBytes); /* it is the library's */
+  for (int32_t i = 0; i < dl->batch; ++i)
+    for (uint64_t row = 0; row < m; ++row)
+      for (uint64_t column = 0; column < n; ++column) {
+        double sum = 0;
+        for (uint64_t depth = 0; depth < k; ++depth) {
+          uint64_t ra = desc->transA ? depth : row, ca = desc->transA ? row : depth;
+          uint64_t rb = desc->transB ? column : depth, cb = desc->transB ? depth : column;
+          sum += load(al->type, p->a, i * al->batchStride + ca * al->leadingDimension + ra) *
+                 load(bl->type, p->b, i * bl->batchStride + cb * bl->leadingDimension + rb);
+        }
+        sum *= p->scale;
+        if (p->scaleOfC)
+          sum += p->scaleOfC * load(cl->type, p->c, i * cl->batchStride + column * cl->leadingDimension + row);
+        if (desc->epilogue & 4)
+          sum += load(dl->type, desc->bias, row);
+        store(dl->type, p->d, i * dl->batchStride + column * dl->leadingDimension + row, activate(desc->epilogue, sum));
+      }
+}
 EXPORT int cublasLtMatmul(void *handle, Desc *desc, const void *alpha, const void *a, Layout *al, const void *b,
                           Layout *bl, const void *beta, const void *c, Layout *cl, void *d, Layout *dl,
                           const Algorithm *algorithm, void *workspace, size_t workspaceBytes, void *stream) {
@@ -276,29 +308,13 @@ EXPORT int cublasLtMatmul(void *handle, Desc *desc, const void *alpha, const voi
   if (desc->epilogue & 4 && !desc->bias)
     return refuse(INVALID_VALUE, "a bias that is nowhere");
   uint64_t m = dl->rows, n = dl->columns, k = desc->transA ? al->rows : al->columns;
-  double scale = scalar(desc->scale, alpha), scaleOfC = scalar(desc->scale, beta);
   char text[200];
   snprintf(text, sizeof text, "matmul %c%c m %llu n %llu k %llu batch %d types %d %d %d compute %d epilogue %d",
            desc->transA ? 'T' : 'N', desc->transB ? 'T' : 'N', (unsigned long long)m, (unsigned long long)n,
            (unsigned long long)k, dl->batch, al->type, bl->type, dl->type, desc->compute, desc->epilogue);
   record(text);
-  memset(workspace, 0x5A, algorithm->data[5]); /* it is the library's */
-  for (int32_t i = 0; i < dl->batch; ++i)
-    for (uint64_t row = 0; row < m; ++row)
-      for (uint64_t column = 0; column < n; ++column) {
-        double sum = 0;
-        for (uint64_t depth = 0; depth < k; ++depth) {
-          uint64_t ra = desc->transA ? depth : row, ca = desc->transA ? row : depth;
-          uint64_t rb = desc->transB ? column : depth, cb = desc->transB ? depth : column;
-          sum += load(al->type, a, i * al->batchStride + ca * al->leadingDimension + ra) *
-                 load(bl->type, b, i * bl->batchStride + cb * bl->leadingDimension + rb);
-        }
-        sum *= scale;
-        if (scaleOfC)
-          sum += scaleOfC * load(cl->type, c, i * cl->batchStride + column * cl->leadingDimension + row);
-        if (desc->epilogue & 4)
-          sum += load(dl->type, desc->bias, row);
-        store(dl->type, d, i * dl->batchStride + column * dl->leadingDimension + row, activate(desc->epilogue, sum));
-      }
+  const struct Product product = {*desc, *al, *bl, *cl, *dl, a, b, c, d, workspace, scalar(desc->scale, alpha),
+                                  scalar(desc->scale, beta), algorithm->data[5]};
+  enqueue(stream, multiply, &product, sizeof product);
   return SUCCESS;
 }

@@ -4,6 +4,17 @@
 #define FAKE_FAIL "FAKE_CUDA_FAIL"
 #include "FakeCalls.h"
 #include "FakeTrace.h"
+#ifdef FAKE_CUDA_LACKS_GRAPHS
+#include "FakeNoGraphs.h"
+#else
+#include "FakeGraphs.h"
+#endif
+
+/* What a stream that is being recorded may not be asked; launches, copies and fills on it are not recorded here. */
+#define STREAM_CALL(name)                                                                                              \
+  CALL(name);                                                                                                          \
+  if (recording)                                                                                                       \
+  return refuse(CAPTURE_UNSUPPORTED, "not while the stream is recorded")
 
 EXPORT const char *fakeCudaLog(void) { return logText; }
 EXPORT void fakeCudaReset(void) { logText[logLength = 0] = 0; }
@@ -117,8 +128,10 @@ EXPORT int cuModuleGetFunction(void **function, void *module, const char *name) 
   CALL(cuModuleGetFunction);
   if (strcmp(name, "absent") == 0)
     return 500;
-  *function = logText;
-  if (traceFile() && !(*function = findKernel(module, name)))
+  *function = strcmp(name, "hloc_takes_branch") == 0 ? &branchFunction
+              : strcmp(name, "hloc_goes_round") == 0 ? &roundFunction
+                                                     : logText;
+  if (*function == logText && traceFile() && !(*function = findKernel(module, name)))
     return 500;
   return 0;
 }
@@ -164,7 +177,10 @@ EXPORT int cuMemFree_v2(uint64_t address) {
   return 0;
 }
 EXPORT int cuMemsetD8Async(uint64_t address, unsigned char value, size_t count, void *stream) {
-  CALL(cuMemsetD8Async);
+  STREAM_CALL(cuMemsetD8Async);
+  return runFill(address, value, count);
+}
+static int runFill(uint64_t address, unsigned char value, size_t count) {
   trace("fill %llx %u %zu\n", (unsigned long long)address, value, count);
   if (refusal(address, count))
     return refusal(address, count);
@@ -173,7 +189,7 @@ EXPORT int cuMemsetD8Async(uint64_t address, unsigned char value, size_t count, 
   return 0;
 }
 EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
-  CALL(cuMemcpyHtoDAsync_v2);
+  STREAM_CALL(cuMemcpyHtoDAsync_v2);
   if (traceFile())
     trace("upload %llx %zu %u\n", (unsigned long long)to, bytes, checksum(from, bytes));
   if (refusal(to, bytes))
@@ -182,7 +198,7 @@ EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, voi
   return 0;
 }
 EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
-  CALL(cuMemcpyDtoHAsync_v2);
+  STREAM_CALL(cuMemcpyDtoHAsync_v2);
   trace("download %llx %zu\n", (unsigned long long)from, bytes);
   if (refusal(from, bytes))
     return refusal(from, bytes);
@@ -191,7 +207,10 @@ EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *str
   return 0;
 }
 EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
-  CALL(cuMemcpyDtoDAsync_v2);
+  STREAM_CALL(cuMemcpyDtoDAsync_v2);
+  return runCopy(to, from, bytes);
+}
+static int runCopy(uint64_t to, uint64_t from, size_t bytes) {
   trace("copy %llx %llx %zu\n", (unsigned long long)to, (unsigned long long)from, bytes);
   if (refusal(to, bytes) || refusal(from, bytes))
     return refusal(to, bytes) ? refusal(to, bytes) : refusal(from, bytes);
@@ -213,7 +232,7 @@ EXPORT int cuStreamDestroy_v2(void *stream) {
   return 0;
 }
 EXPORT int cuStreamSynchronize(void *stream) {
-  CALL(cuStreamSynchronize);
+  STREAM_CALL(cuStreamSynchronize);
   return 0;
 }
 EXPORT int cuEventCreate(void **event, unsigned flags) {
@@ -226,7 +245,7 @@ EXPORT int cuEventDestroy_v2(void *event) {
   return 0;
 }
 EXPORT int cuEventRecord(void *event, void *stream) {
-  CALL(cuEventRecord);
+  STREAM_CALL(cuEventRecord);
   return 0;
 }
 EXPORT int cuEventSynchronize(void *event) {
@@ -243,17 +262,26 @@ EXPORT int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
 EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
                           unsigned blockY, unsigned blockZ, unsigned sharedBytes, void *stream, void **parameters,
                           void **extra) {
-  CALL(cuLaunchKernel);
-  if (traceFile()) {
-    const unsigned sizes[] = {gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes};
+  STREAM_CALL(cuLaunchKernel);
+  const unsigned sizes[] = {gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes};
+  return runKernel(function, sizes, NULL, stream, parameters);
+}
+#endif
+static int runKernel(void *function, const unsigned *sizes, const unsigned *cluster, void *stream, void **parameters) {
+  if (traceFile())
     return traceLaunch(function, sizes, stream, parameters);
-  }
   char text[200];
-  snprintf(text, sizeof text, "launch <<<%u %u %u, %u %u %u, %u>>> first byte of memory %d, scalar %u", gridX, gridY,
-           gridZ, blockX, blockY, blockZ, sharedBytes, **(unsigned char **)parameters[0], *(unsigned *)parameters[1]);
+  if (cluster && cluster[0]) {
+    snprintf(text, sizeof text, "clusters of %u %u %u", cluster[0], cluster[1], cluster[2]);
+    record(text);
+  }
+  snprintf(text, sizeof text, "launch <<<%u %u %u, %u %u %u, %u>>> first byte of memory %d, scalar %u", sizes[0],
+           sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6], **(unsigned char **)parameters[0],
+           *(unsigned *)parameters[1]);
   record(text);
   return 0;
 }
+#ifndef FAKE_CUDA_LACKS_LAUNCH
 /* A map is the text of what it was told, cut off behind 119 characters, and in its last 8 bytes the address. */
 static int encode(void *map, const char *box, int type, unsigned rank, void *address, const unsigned long long *dims,
                   const unsigned long long *strides, const unsigned *steps, const int *modes) {

@@ -239,8 +239,19 @@ static void split(const Array *array, int64_t number, int *index) {
 
 /* Every pair of a result's place and the kernel's adds a product to whichever of the three arrays is wanted: 0 y, 1 x,
  * 2 kernel. */
-static int convolve(const Array *x, const void *xs, const Array *kernel, const void *ks, const Array *y, const void *ys,
-                    const Convolution *c, int wanted, void *out) {
+struct Work {
+  Array x, kernel, y;
+  Convolution c;
+  const void *xs, *ks, *ys;
+  int wanted;
+  void *out;
+};
+static void convolveNow(const void *work) {
+  const struct Work *w = work;
+  const Array *x = &w->x, *kernel = &w->kernel, *y = &w->y;
+  const Convolution *c = &w->c;
+  const void *xs = w->xs, *ks = w->ks, *ys = w->ys;
+  const int wanted = w->wanted;
   const Array *of = wanted == 0 ? y : wanted == 1 ? x : kernel;
   int64_t number = count(of);
   double *sums = calloc((size_t)number, sizeof *sums);
@@ -272,9 +283,14 @@ static int convolve(const Array *x, const void *xs, const Array *kernel, const v
   for (int64_t i = 0; i < number; ++i) {
     int index[maxRank];
     split(of, i, index);
-    store(of->type, out, placeOf(of, index), sums[i]);
+    store(of->type, w->out, placeOf(of, index), sums[i]);
   }
   free(sums);
+}
+static int convolve(const Array *x, const void *xs, const Array *kernel, const void *ks, const Array *y, const void *ys,
+                    const Convolution *c, int wanted, void *out) {
+  const struct Work work = {*x, *kernel, *y, *c, xs, ks, ys, wanted, out};
+  enqueue(currentStream, convolveNow, &work, sizeof work);
   return SUCCESS;
 }
 

@@ -57,6 +57,7 @@ public:
   int driverVersion() const;             ///< 1000 * major + 10 * minor of the CUDA version it serves
 
 private:
+  friend class CudaGraph;
   CudaDevice();
   struct Impl;
   std::unique_ptr<Impl> impl;

@@ -402,6 +402,24 @@ TEST_CASE("measurements compare with a copy that moves as many bytes") {
              Contains("copy 268435456\ncuEventRecord") && Contains("cuEventRecord\ncuMemcpyDtoDAsync_v2\ncopy 3072\n"));
   CHECK_THAT(report(measured), Contains("100.0 %") && !Contains("kernel k"));
   CHECK(measured.kernels.empty()); // the program is one kernel
+  CHECK_THAT(report(measured), !Contains("graph"));
+  measured.whyNoGraph = "the driver is too old";
+  CHECK_THAT(report(measured), Contains("not timed as a CUDA graph: the driver is too old\n"));
+
+  // Behind the flush as the steps are, and made ready once.
+  std::unique_ptr<CudaGraph> graph = CudaGraph::make(*device, program, error);
+  REQUIRE(graph);
+  REQUIRE(device->reset(error));
+  REQUIRE(device->allocate(bufferOf(16), error));
+  forgetCalls();
+  REQUIRE(measure(*device, program, 4, measured, error, graph.get()));
+  REQUIRE(measured.graph);
+  CHECK(measured.graph->nodes == 1);
+  CHECK(measured.graph->median == Approx(0.625));
+  CHECK_THAT(calls(), Contains("copy 268435456\ncuEventRecord\n") && Contains("cuEventRecord\ncuGraphLaunch\n") &&
+                          !Contains("cuGraphInstantiateWithFlags"));
+  CHECK_THAT(report(measured), Contains("as one CUDA graph of 1 node: median 0.6250 ms, least 0.2500 ms\n"));
+  graph.reset();
 
   program.kernels.push_back(launch.kernel);
   program.kernels.back().name = "k2";
