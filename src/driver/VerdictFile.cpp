@@ -79,6 +79,11 @@ void writeMeasured(llvm::json::OStream &json, const MeasuredRun &measured) {
   json.attribute("least_ms", measured.measurement.least);
   json.attribute("bytes_moved", int64_t(measured.measurement.bytesMoved));
   json.attribute("copy_median_ms", measured.measurement.copyMedian);
+  if (const std::optional<GraphMeasurement> &graph = measured.measurement.graph) {
+    json.attribute("graph_nodes", int64_t(graph->nodes));
+    json.attribute("graph_median_ms", graph->median);
+    json.attribute("graph_least_ms", graph->least);
+  }
 }
 
 void writeRun(llvm::json::OStream &json, const ProgramRun &run, const RunCommandOptions &options) {

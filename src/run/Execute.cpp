@@ -253,7 +253,8 @@ bool Executor::load(Device &device, const std::string &image, const DeviceProgra
 }
 
 llvm::FailureOr<Literal> Executor::execute(Device &device, const DeviceProgram &program,
-                                           llvm::ArrayRef<Literal> arguments, StepListener *listener) {
+                                           llvm::ArrayRef<Literal> arguments, StepListener *listener,
+                                           const Issue &issue) {
   std::string error;
   {
     TimedScope scope(timing, "upload");
@@ -262,8 +263,8 @@ llvm::FailureOr<Literal> Executor::execute(Device &device, const DeviceProgram &
   }
   {
     TimedScope scope(timing, "execute");
-    if (!check(issueSteps(device, program, program.steps, error, listener), error) ||
-        !check(device.synchronize(error), error))
+    const bool issued = issue ? issue(error) : issueSteps(device, program, program.steps, error, listener);
+    if (!check(issued, error) || !check(device.synchronize(error), error))
       return llvm::failure();
   }
   TimedScope scope(timing, "fetch results");

@@ -37,9 +37,12 @@ public:
   std::optional<DeviceProgram> programOf(const LaunchDescription &description);
   /// Makes the device ready for execute(): the kernels of `image` that the program launches.
   bool load(Device &device, const std::string &image, const DeviceProgram &program);
-  /// The entry's result. Arguments are those of the entry's parameters. May be repeated after Device::reset.
+  /// Has the device carry out all steps; false, with `error`, after a failure.
+  using Issue = std::function<bool(std::string &error)>;
+  /// The entry's result. `issue` is for steps that are carried out otherwise than one by one. Arguments are those of
+  /// the entry's parameters. May be repeated after Device::reset.
   llvm::FailureOr<Literal> execute(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments,
-                                   StepListener *listener = nullptr);
+                                   StepListener *listener = nullptr, const Issue &issue = nullptr);
   /// Both, on a fresh device.
   llvm::FailureOr<Literal> run(Device &device, const std::string &image, const DeviceProgram &program,
                                llvm::ArrayRef<Literal> arguments) {

@@ -20,14 +20,23 @@ bool openLibraries(CudaDevice &device, const DeviceProgram &program, DiagnosticE
   return isOpen;
 }
 
-std::optional<MeasuredRun> measureRun(CudaDevice &device, const DeviceProgram &program, unsigned repeats,
-                                      DiagnosticEngine &diagnostics) {
-  MeasuredRun measured{device.name(), device.target(), {}};
-  std::string error;
-  if (!measure(device, program, repeats, measured.measurement, error)) {
+bool Gpu::launchGraph(const DeviceProgram &program, std::string &error) {
+  if (!graph)
+    graph = CudaGraph::make(*device, program, error);
+  return graph && graph->launch(error);
+}
+
+std::optional<MeasuredRun> Gpu::measureRun(const DeviceProgram &program, const RunOptions &options,
+                                           DiagnosticEngine &diagnostics) {
+  MeasuredRun measured{device->name(), device->target(), {}};
+  std::string error, whyNoGraph;
+  if (options.graph != GraphUse::Off && !graph)
+    graph = CudaGraph::make(*device, program, whyNoGraph);
+  if (!measure(*device, program, options.repeat, measured.measurement, error, graph.get())) {
     diagnostics.report(DiagnosticKind::BadLaunch, "measuring: " + error);
     return std::nullopt;
   }
+  measured.measurement.whyNoGraph = whyNoGraph;
   return measured;
 }
 

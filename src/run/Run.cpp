@@ -220,7 +220,7 @@ private:
 
   /// Whether steps are compared while they are carried out.
   bool comparesSteps() const {
-    if (!compares() || !program || !program->fused)
+    if (!compares() || !program || !program->fused || options.graph == GraphUse::Always)
       return false;
     const bool byDefault = program->hasSeveralSteps() && options.tolerance.empty();
     return options.compare == CompareChoice::Default ? byDefault : options.compare != CompareChoice::End;
@@ -286,7 +286,7 @@ private:
   CountedLaunches launches;                    ///< of the first run, for --estimate
   std::optional<ScheduleRuns> schedules;       ///< of a program whose results may depend on the order of its threads
   std::vector<ScheduledResult> otherSchedules; ///< of the run in progress: results that are not those of the first
-  std::unique_ptr<CudaDevice> gpu;
+  Gpu gpu;
   StepComparison::Shared steps;
 
   // Runs so far, all of which agree.
@@ -429,22 +429,25 @@ llvm::FailureOr<Literal> ModuleRun::emulate(llvm::ArrayRef<Literal> arguments, P
 bool ModuleRun::prepareGpu(const HloModule &module) {
   {
     TimedScope scope(timing, "open GPU");
-    gpu = openGpu(options.cuda, diagnostics);
+    gpu.device = openGpu(options.cuda, diagnostics);
   }
-  if (!gpu)
+  if (!gpu.device)
     return false;
   if (!options.targetGiven)
-    if (std::optional<TargetInfo> found = findTarget(gpu->target()))
+    if (std::optional<TargetInfo> found = findTarget(gpu.device->target()))
       target = *found;
-  return findProgram(module) && openLibraries(*gpu, program->program, diagnostics) &&
-         executor->load(*gpu, program->image, program->program);
+  return findProgram(module) && openLibraries(*gpu.device, program->program, diagnostics) &&
+         executor->load(*gpu.device, program->image, program->program);
 }
 
 llvm::FailureOr<Literal> ModuleRun::runOnGpu(llvm::ArrayRef<Literal> arguments, ProgramRun &made) {
   observer.beginStage("run on the GPU");
-  llvm::FailureOr<Literal> result = carryOut(*gpu, arguments);
+  auto asGraph = [&](std::string &error) { return gpu.launchGraph(program->program, error); };
+  llvm::FailureOr<Literal> result = options.graph == GraphUse::Always
+                                        ? executor->execute(*gpu.device, program->program, arguments, nullptr, asGraph)
+                                        : carryOut(*gpu.device, arguments);
   if (succeeded(result) && options.repeat && numRuns == 0 &&
-      !(made.measured = measureRun(*gpu, program->program, options.repeat, diagnostics)))
+      !(made.measured = gpu.measureRun(program->program, options, diagnostics)))
     return llvm::failure();
   return result;
 }
@@ -501,7 +504,7 @@ llvm::FailureOr<Literal> ModuleRun::execute(const HloModule &module, llvm::Array
     return interpret(module, arguments, diagnostics, interpreterOptions);
   }
   bool onEmulator = options.platform == Platform::Emulator;
-  Device &device = onEmulator ? static_cast<Device &>(*machine) : *gpu;
+  Device &device = onEmulator ? static_cast<Device &>(*machine) : *gpu.device;
   llvm::FailureOr<Literal> result = onEmulator ? emulate(arguments, made) : runOnGpu(arguments, made);
   // The reference and the comparison need room for themselves.
   if (std::string error; succeeded(result) && !device.reset(error)) {

@@ -17,6 +17,10 @@ enum class Platform { Emulator, Cuda, Interpreter };
 enum class Reference { Interpreter, None };
 /// What of a program of several steps is compared: each step on what was computed before it, or the results. By default
 /// steps; and results as far as the reference knows them.
+/// What of a run on a GPU is done as one CUDA graph: nothing; the repetitions that are timed, also; what is compared,
+/// too.
+enum class GraphUse { Off, Timed, Always };
+
 enum class CompareChoice { Default, End, Steps, Both };
 
 struct RunOptions {
@@ -38,6 +42,7 @@ struct RunOptions {
   bool tracesFailures = false;     ///< finds what led to the first element that is wrong (RunReport::chain)
   bool estimates = false;
   unsigned repeat = 0;
+  GraphUse graph = GraphUse::Timed;
   bool verifyEachPass = false;
   unsigned shrink = 0; ///< the size that dimensions should not exceed; 0: as they are
   CompareChoice compare = CompareChoice::Default;
