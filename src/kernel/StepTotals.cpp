@@ -26,6 +26,8 @@ void add(StepTotals &to, const StepTotals &from, double times) {
   to.bytesCopied += from.bytesCopied * times;
   to.bytesFilled += from.bytesFilled * times;
   to.seconds += from.seconds * times;
+  to.starts += from.starts * times;
+  to.decisions += from.decisions * times;
   to.openLoops += from.openLoops;
 }
 
@@ -49,20 +51,20 @@ private:
   }
   StepTotals of(const LaunchStep &launch, const Step &) const {
     StepTotals one = nothing();
-    one.launches[launch.kernel] = 1;
+    one.launches[launch.kernel] = one.starts = 1;
     one.seconds = secondsOfKernel[launch.kernel];
     return one;
   }
   StepTotals of(const CopyStep &copy, const Step &) const {
     StepTotals one = nothing();
-    one.copies = 1;
+    one.copies = one.starts = 1;
     one.bytesCopied = double(copy.to.bytes);
     one.seconds = secondsToMove(2 * one.bytesCopied, device);
     return one;
   }
   StepTotals of(const FillStep &fill, const Step &) const {
     StepTotals one = nothing();
-    one.fills = 1;
+    one.fills = one.starts = 1;
     one.bytesFilled = double(fill.to.bytes);
     one.seconds = secondsToMove(one.bytesFilled, device);
     return one;
@@ -72,6 +74,7 @@ private:
     StepTotals all = nothing();
     add(all, sum(loop.condition), rounds + 1);
     add(all, sum(loop.body), rounds);
+    all.decisions += loop.isCounted() ? 0 : rounds + 1;
     all.openLoops += loop.rounds ? 0 : 1;
     return all;
   }
@@ -80,6 +83,7 @@ private:
     for (const Steps &branch : choice.branches)
       if (StepTotals one = sum(branch); one.seconds >= longest.seconds)
         longest = std::move(one);
+    ++longest.decisions;
     return longest;
   }
   StepTotals of(const CallStep &call, const Step &step) const {
@@ -89,6 +93,7 @@ private:
     const LibraryCost cost = libraryCost(call, device);
     one.calls.push_back({step.name, call.function, call.configuration, cost, 1});
     one.seconds = cost.seconds;
+    one.starts = 1;
     return one;
   }
   StepTotals of(const UnsupportedStep &, const Step &) const { return nothing(); }
