@@ -159,9 +159,10 @@ std::string Scanner::restOfLine() {
 }
 
 std::string Scanner::restOfDirective() {
-  size_t begin = at;
-  at = std::min(text.find_first_of("\n{;", at), text.size());
-  return text.slice(begin, at).split("//").first.trim().str();
+  const size_t begin = at;
+  const bool isText = text.substr(begin).starts_with(".pragma"); // which may hold any character
+  at = std::min({text.find_first_of(isText ? "\n{;" : "\n{;.", begin + 1), text.find("//", begin), text.size()});
+  return text.slice(begin, at).trim().str();
 }
 
 std::string Scanner::quoted() {

@@ -28,7 +28,7 @@ protected:
   std::string name();   ///< a word, or one with the dot of `%tid.x`
   std::string dotted(); ///< the word after a dot; `param::entry` and `L1::no_allocate` count as one
   std::string restOfLine();
-  std::string restOfDirective(); ///< to the end of the line, or before `{` or `;`
+  std::string restOfDirective(); ///< to the end of the line, or before the next, `{` or `;`
   std::string quoted();
 
   /// A literal or a constant expression: 12, 0x1FU, 0f3F800000, 1.5, -(3 + 4) << 2.

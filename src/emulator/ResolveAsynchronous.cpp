@@ -142,8 +142,9 @@ StringRef typesOf(Mode mode, bool global) {
 
 bool takeReduction(Form &f) {
   Decoded &d = f.decoded;
-  const bool noFlush = f.take("noftz");
+  bool noFlush = f.take("noftz"); // ptxas takes it in either place
   d.combine = atomicMode(f.takeAnyOf("and or xor add inc dec min max"));
+  noFlush |= f.take("noftz");
   if (d.combine == Mode::None || !f.takeTypeInto(d.type, typesOf(d.combine, d.mode == Mode::BulkStore)))
     return false;
   return noFlush == (d.combine == Mode::Add && d.type.isFloat() && d.type.bits == 16);

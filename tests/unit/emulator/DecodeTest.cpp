@@ -43,6 +43,9 @@ TEST_CASE("decode: forms and their fields") {
   CHECK(one("atom.global.v2.f32.add {%r1, %r2}, [%d1], {%r3, %r4};").count == 2);
   CHECK(one("atom.add.noftz.f16x2 %r1, [%d1], %r2;").type.lanes == 2);
   CHECK(one("cp.async.cg.shared.global [s], [%d1], 16;").operands.size() == 4);
+  for (const char *words : {"add.noftz", "noftz.add"})
+    CHECK(one("cp.reduce.async.bulk.global.shared::cta.bulk_group." + std::string(words) + ".f16 [%d1], [s], 16;")
+              .combine == Mode::Add);
   CHECK(one("bar.sync 1;").operands.size() == 2);
   CHECK(one("barrier.cta.red.popc.aligned.u32 %r1, 0, %p1;").operands.size() == 4);
   CHECK(one("add.cc.u32 %r1, %r2, %r3;").carryOut.kind == Source::Kind::Register);

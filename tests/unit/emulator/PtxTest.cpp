@@ -138,6 +138,16 @@ two: ret;
   CHECK(body[8].kind == ptx::Statement::Kind::Open);
 }
 
+TEST_CASE("ptx parser: directives of a kernel may share a line") {
+  DiagnosticEngine diagnostics;
+  auto module = parse(".version 8.6\n.target sm_90a\n.entry f() .reqntid 384, 1, 1 .minnctapersm 1 // of 3.5 KiB\n"
+                      ".pragma \"a.b\" {\n\tret;\n}\n",
+                      diagnostics);
+  REQUIRE(module);
+  CHECK(module->find("f")->directives ==
+        std::vector<std::string>{".reqntid 384, 1, 1", ".minnctapersm 1", ".pragma \"a.b\""});
+}
+
 TEST_CASE("ptx: constant expressions") {
   for (auto [text, value] : {std::pair("2 + 3 * 4", 14),
                              {"(2 + 3) * 4", 20},
