@@ -284,7 +284,7 @@ MADE:
   cvta.param.u64 %map, %map;
   mov.u32 %x, tile;
   mov.u16 %mask, 13;
-  mov.u32 %y, 2;
+  mov.u32 %y, 4;
   mov.u32 %z, 1;
   cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%x+256], [%map, {{%y, %z}}], [%bar], %mask;
 SENT:

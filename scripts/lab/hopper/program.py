@@ -20,7 +20,8 @@ class Fact:
     """name: also that of files. question: what the table says of it.
 
     steps: those of the launch description. inputs: words of parameter 0, 1, ..., which fill buffers 0, 1, ...; scratch: bytes of
-    each buffer behind these. result: (buffer, bytes). refused: the emulator reports it, which is no disagreement.
+    each buffer behind these. result: (buffer, bytes). refused: the emulator reports it, which is no disagreement. traps: it
+    does so since a card ends the kernel.
     explain(card, emulated): lines on two results, lists of words, that differ; `emulated` is None where there is none.
     describe(words): what a result says.
     """
@@ -32,6 +33,7 @@ class Fact:
     result: tuple
     scratch: list = field(default_factory=list)
     refused: bool = False
+    traps: bool = False
     explain: object = None
     describe: object = None
 

@@ -85,12 +85,14 @@ DUMP:
 """
 
 
-def load_kernel(rank, im2col, size, expected, offset, lanes=1):
+def load_kernel(rank, im2col, size, expected, offset, lanes=1, prefetch=False):
     offsets = rank - 2 if im2col else 0
     mode = "im2col" if im2col else "tile"
     more = ", " + vector("o", offsets) if im2col else ""
     copy = (f"  cp.async.bulk.tensor.{rank}d.shared::cluster.global.{mode}.mbarrier::complete_tx::bytes [%x], "
             f"[%map, {vector('c', rank)}], [%bar]{more};\n")
+    if prefetch:
+        copy = f"  cp.async.bulk.prefetch.tensor.{rank}d.L2.global.{mode} [%map, {vector('c', rank)}]{more};\n"
     return HEADER + f""".visible .entry load(.param .align 64 .b8 map[128], .param .u64 places, .param .u64 out) .reqntid 128, 1, 1 {{
   .shared .align 1024 .b8 tile[{size}];
   .shared .align 8 .b64 barrier;
@@ -135,23 +137,24 @@ def count(dims):
     return total
 
 
-def load(name, question, kind, dims, box, places, offset=0, size=None, expected=None, words=None, lanes=1, refused=False, **more):
-    """box: of im2col (channels, pixels). size: bytes of shared memory that are looked at."""
+def load(name, question, kind, dims, box, places, offset=0, size=None, expected=None, words=None, lanes=1, refused=False, traps=False, prefetch=False,
+         **more):
+    """box: of im2col (channels, pixels). size: bytes of shared memory that are looked at. prefetch: instead of a load."""
     element = SIZES.get(kind, 4)
     im2col = "im2col" in more
     steps = more.get("element_strides", [1] * len(dims))
     taken = list(box) if im2col else [box[0]] + [-(-b // s) for b, s in zip(box[1:], steps[1:])]
-    moved = count(taken) * element
+    moved = 0 if prefetch else count(taken) * element
     span = {"128B": 128, "64B": 64, "32B": 32}.get(more.get("swizzle"), 0)
     size = size or offset + (max(span, taken[0] * element) * count(taken[1:]) + 1023) // 1024 * 1024
     length = sum((d - 1) * s for d, s in zip(dims[1:], more["strides"])) + dims[0] * element if "strides" in more else count(dims) * element
     words = words or [(2 * i + 2) << 16 | (2 * i + 1) for i in range(-(-length // 4))]
     made = tensor_map(0, 4 * len(words), kind, dims, None if im2col else box, **more)
     total = len(places) * (size + 8)
-    return Fact("load-" + name, question, load_kernel(len(dims), im2col, size, expected or moved * lanes, offset, lanes),
+    return Fact("load-" + name, question, load_kernel(len(dims), im2col, size, expected or moved * lanes, offset, lanes, prefetch),
                 [launch("load", [made, buffer(1, 32 * len(places)), buffer(2, total)], len(places), inputs=2)],
-                [[w & 0xffffffff for w in words], places_of(places)], (2, total), [total], refused=refused,
-                explain=explain_boxes(size // 4 + 2))
+                [[w & 0xffffffff for w in words], places_of(places)], (2, total), [total], refused=refused or traps,
+                traps=traps, explain=explain_boxes(size // 4 + 2))
 
 
 def explain_boxes(each):
@@ -173,6 +176,7 @@ def explain_boxes(each):
 SPECIAL = [0, 0x80000000, 1, 0x80000001, 0x007fffff, 0x007ff000, 0x00000fff, 0x00001000, 0x00800000, 0x3f800fff, 0x3f801000, 0x3f801001,
            0x3f803000, 0xbf801000, 0x7f7fffff, 0xff7fffff, 0x7f7fefff, 0x7f7ff000, 0x7f800000, 0xff800000, 0x7f800001, 0x7fc00000, 0x7fffffff,
            0xffc12345, 0x7f801000, 0xff801fff]
+# Boxes begin at multiples of 16 bytes.
 INSIDE, AROUND = [(0, 0), (16, 3)], [(0, 0), (-8, -3), (40, 36), (64, 0), (0, -8), (-64, 0), (1 << 20, 5), (-(1 << 31), -1)]
 
 
@@ -184,7 +188,7 @@ def loads():
     for span, rows in (("128B", (8, 16, 24, 48)), ("64B", (8, 24)), ("32B", (8,))):
         for columns in rows:
             yield load(f"short-{span}-{2 * columns}", f"rows of {2 * columns} bytes, swizzled by {span[:-1]}", "bf16", [64, 40],
-                       [columns, 10], INSIDE + [(60, 36)], swizzle=span)
+                       [columns, 10], INSIDE + [(56, 36)], swizzle=span)
     yield load("offset", "swizzle of a box that begins at byte 384 of 1024", "bf16", [64, 40], [64, 8], INSIDE, offset=384, size=2048,
                swizzle="128B")
     yield load("offset-64", "swizzle of 64 of a box that begins at byte 128 of 512", "bf16", [64, 40], [32, 8], INSIDE, offset=128, size=1024,
@@ -195,19 +199,21 @@ def loads():
         yield load(f"convert-{kind}", f"{kind}: what a load makes of elements", kind, [16, 16], [16, 16], [(0, 0), (8, 8)], words=single)
     for kind in ("f16", "bf16", "f32", "f64", "tf32", "f32_ftz"):
         columns = 64 // SIZES.get(kind, 4)
-        yield load(f"nan-{kind}", f"{kind}: NaN for what lies outside", kind, [columns, 8], [columns, 8], [(-4, -2), (columns // 2, 4)], fill="nan")
+        yield load(f"nan-{kind}", f"{kind}: NaN for what lies outside", kind, [columns, 8], [columns, 8], [(-columns // 4, -2), (columns // 2, 4)],
+                   fill="nan")
     for kind in ("u8", "u16", "u32", "s32", "u64", "s64"):
         columns = 64 // SIZES.get(kind, 4)
-        yield load(f"type-{kind}", f"{kind}: box and zeros outside", kind, [columns, 8], [columns, 8], [(-3, -2), (columns // 2, 4)])
-    yield load("steps", "steps of 2 rows, of 3 planes", "bf16", [32, 20, 15], [16, 7, 8], [(0, 0, 0), (3, -3, 2), (20, 15, 10)],
+        yield load(f"type-{kind}", f"{kind}: box and zeros outside", kind, [columns, 8], [columns, 8], [(-columns // 4, -2), (columns // 2, 4)])
+    yield load("steps", "steps of 2 rows, of 3 planes", "bf16", [32, 20, 15], [16, 7, 8], [(0, 0, 0), (8, -3, 2), (24, 15, 10)],
                element_strides=[1, 2, 3])
-    yield load("steps-0", "steps along the innermost dimension are ignored", "bf16", [64, 20], [16, 6], [(0, 0), (3, 1)], element_strides=[2, 1])
-    yield load("5d", "order of five dimensions", "bf16", [16, 6, 5, 4, 3], [8, 3, 2, 3, 2], [(0, 0, 0, 0, 0), (4, 4, 4, 2, 2), (-1, -1, -1, -1, -1)])
-    yield load("strides", "strides that are not dense", "bf16", [24, 10, 4], [8, 4, 2], [(0, 0, 0), (20, 8, 3)], strides=[80, 1600])
+    yield load("steps-0", "steps along the innermost dimension are ignored", "bf16", [64, 20], [16, 6], [(0, 0), (8, 1)], element_strides=[2, 1])
+    yield load("5d", "order of five dimensions", "bf16", [16, 6, 5, 4, 3], [8, 3, 2, 3, 2], [(0, 0, 0, 0, 0), (8, 4, 4, 2, 2), (-8, -1, -1, -1, -1)])
+    yield load("strides", "strides that are not dense", "bf16", [24, 10, 4], [16, 4, 2], [(0, 0, 0), (16, 8, 3)], strides=[80, 1600])
     yield load("zero-stride", "a stride of zero repeats rows", "bf16", [24, 10], [8, 4], [(0, 0), (8, 8)], strides=[0], words=list(range(1, 65)))
-    yield load("1d", "one dimension", "u8", [1000], [256], [(0,), (900,), (-5,)])
+    yield load("1d", "one dimension", "u8", [1000], [256], [(0,), (896,), (-16,)])
     yield from pixels()
-    yield load("lanes", "32 lanes issue one load: bytes are counted once", "bf16", [64, 40], [16, 8], INSIDE, expected=256, lanes=32, refused=True)
+    yield from bad_loads()
+    yield load("lanes", "32 lanes issue one load: bytes are counted once", "bf16", [64, 40], [16, 8], INSIDE, expected=256, lanes=32, traps=True)
     yield load("lanes-32", "32 lanes issue one load: bytes are counted 32 times", "bf16", [64, 40], [16, 8], INSIDE, expected=8192, lanes=32,
                refused=True)
 
@@ -231,8 +237,26 @@ def pixels():
                im2col={"lower": [-2], "upper": [-2], "channels": 16, "pixels": 48})
     yield load("pixels-3d", "im2col of three dimensions", "bf16", [8, 5, 4, 3, 2], [8, 100],
                [((0, -1, 0, -1, 0), (0, 0, 0)), ((0, 1, 1, 1, 0), (2, 1, 1))], im2col={"lower": [-1, 0, -1], "upper": [-1, 0, 0], "channels": 8, "pixels": 100})
-    yield load("pixels-before", "im2col from a pixel before the corner, and one behind it", "bf16", [16, 7, 5, 3], [8, 20],
-               [((0, -3, -2, 0), (0, 0)), ((0, 6, 4, 0), (0, 0)), ((0, 9, 1, 0), (0, 0))], im2col={**corners, "channels": 8, "pixels": 20})
+    yield load("pixels-image", "im2col from behind the last image", "bf16", [16, 7, 5, 3], [8, 20], [((0, 0, 0, 3), (0, 0)), ((8, 5, 3, 2), (0, 0))],
+               im2col={**corners, "channels": 8, "pixels": 20})
+    for name, place in (("w", (0, -2, 0, 0)), ("h", (0, 0, -2, 0)), ("both", (0, -3, -2, 0))):
+        yield load(f"trap-pixels-before-{name}", f"im2col from a pixel before the corner along {name}", "bf16", [16, 7, 5, 3], [8, 20],
+                   [(place, (0, 0))], im2col={**corners, "channels": 8, "pixels": 20}, traps=True)
+    for name, place in (("w", (0, 6, 0, 0)), ("h", (0, 0, 4, 0)), ("both", (0, 6, 4, 0))):
+        yield load(f"trap-pixels-behind-{name}", f"im2col from a pixel behind the corner along {name}", "bf16", [16, 7, 5, 3], [8, 20],
+                   [(place, (0, 0))], im2col={**corners, "channels": 8, "pixels": 20}, traps=True)
+    yield load("trap-pixels-channel", "im2col from channel 4 of bf16", "bf16", [16, 7, 5, 3], [8, 20], [((4, 0, 0, 0), (0, 0))],
+               im2col={**corners, "channels": 8, "pixels": 20}, traps=True)
+
+
+def bad_loads():
+    """Boxes that the engine does not load."""
+    for kind, column in (("u8", 8), ("u8", -1), ("bf16", 4), ("bf16", 1), ("f32", 2), ("f32", -1), ("f64", 1)):
+        columns = 64 // SIZES.get(kind, 4)
+        yield load(f"trap-{kind}-{column}", f"a box from column {column} of {kind}", kind, [columns, 8], [columns, 8], [(column, 0)], traps=True)
+    yield load("trap-outside", "a box from byte 8 of a row far outside", "bf16", [64, 40], [64, 8], [(1028, 0)], swizzle="128B", traps=True)
+    yield load("prefetch", "prefetches of boxes", "bf16", [64, 40], [64, 8], AROUND, prefetch=True)
+    yield load("prefetch-4", "a prefetch of a box from column 4 of bf16", "bf16", [64, 40], [64, 8], [(4, 0)], prefetch=True)
 
 
 def store_kernel(rank, mode, operation, size, rounds, lanes):
@@ -273,7 +297,7 @@ END:
 """
 
 
-def store(name, question, kind, dims, box, places, operation=None, image=None, before=None, lanes=1, refused=False, **more):
+def store(name, question, kind, dims, box, places, operation=None, image=None, before=None, lanes=1, traps=False, **more):
     """box: of im2col (channels, pixels). before: words of the tensor."""
     element = SIZES.get(kind, 4)
     im2col = "im2col" in more
@@ -291,12 +315,17 @@ def store(name, question, kind, dims, box, places, operation=None, image=None, b
     return Fact("store-" + name, question, store_kernel(len(dims), mode, operation, size, len(places), lanes),
                 [{"copy": {"from": buffer(2, 4 * words), "to": buffer(3, 4 * words)}},
                  launch("store", [buffer(0, size), buffer(1, 32 * len(places)), made], inputs=2)],
-                [image, places_of(places), before], (3, 4 * words), [4 * words], refused=refused)
+                [image, places_of(places), before], (3, 4 * words), [4 * words], refused=traps, traps=traps)
 
 
 def singles(rng, extremes):
     return [rng.choice(SPECIAL) if rng.random() < extremes else rng.getrandbits(1) << 31 | rng.randint(110, 140) << 23 | rng.getrandbits(23)
             for _ in range(1024)]
+
+
+def subnormals(rng):
+    """And some that are just not."""
+    return [rng.getrandbits(1) << 31 | rng.randint(0, 1) << 23 | rng.getrandbits(23) for _ in range(1024)]
 
 
 def halves(rng, bias, mantissa, extremes):
@@ -309,18 +338,22 @@ def halves(rng, bias, mantissa, extremes):
 
 
 def stores():
-    around = [(0, 0), (-24, -3), (40, 36), (64, 0), (0, -8), (1 << 20, 5)]
+    around = [(0, 0), (16, 3), (40, 36), (64, 0), (0, 40), (1 << 20, 5)]  # never before the beginning
     for swizzle, box in (("none", [24, 5]), ("128B", [64, 8]), ("64B", [32, 8]), ("32B", [16, 8])):
         yield store(f"{swizzle}", f"outside is left out, swizzle {swizzle}", "bf16", [64, 40], box, around, swizzle=swizzle)
     yield store("short", "rows of 32 bytes, swizzled by 128", "bf16", [64, 40], [16, 10], INSIDE, swizzle="128B")
-    yield store("steps", "steps of 2 rows, of 3 planes", "bf16", [32, 20, 15], [16, 7, 8], [(0, 0, 0), (20, 15, 10)], element_strides=[1, 2, 3])
-    yield store("pixels", "im2col", "bf16", [16, 7, 5, 3], [8, 50], [(0, -1, -1, 0), (8, 3, 1, 1)],
-                im2col={"lower": [-1, -1], "upper": [-1, -1], "channels": 8, "pixels": 50})
+    yield store("steps", "steps of 2 rows, of 3 planes", "bf16", [32, 20, 15], [16, 7, 8], [(0, 0, 0), (24, 15, 10)], element_strides=[1, 2, 3])
+    pixels = {"lower": [-1, -1], "upper": [-1, -1], "channels": 8, "pixels": 50}
+    yield store("pixels", "im2col", "bf16", [16, 7, 5, 3], [8, 50], [(0, 0, 0, 0), (8, 3, 1, 1)], im2col=pixels)
+    yield store("trap-pixels", "im2col from a pixel of the padding", "bf16", [16, 7, 5, 3], [8, 50], [(0, -1, -1, 0)], im2col=pixels, traps=True)
+    for name, place in (("column", (-8, 0)), ("row", (0, -1)), ("bytes", (4, 0))):
+        yield store(f"trap-{name}", f"a store to column {place[0]}, row {place[1]} of bf16", "bf16", [64, 40], [24, 5], [place], traps=True)
+    yield store("trap-add", "a reduction to row -4", "u32", [16, 16], [16, 16], [(4, -4)], "add", traps=True)
     rng = random.Random(7)
     for kind in ("f32_ftz", "tf32", "tf32_ftz"):
         yield store(f"convert-{kind}", f"{kind}: what a store makes of elements", kind, [16, 16], [16, 16], [(0, 0)],
                     image=SPECIAL + [rng.getrandbits(32) for _ in range(256 - len(SPECIAL))])
-    tile = ([16, 16], [16, 16], [(0, 0), (4, -4)])
+    tile = ([16, 16], [16, 16], [(0, 0), (8, 4)])
     for kind, operations in (("u32", "add min max inc dec and or xor"), ("s32", "add min max"), ("u64", "add min max and xor"), ("s64", "min max")):
         for operation in operations.split():
             yield store(f"{operation}-{kind}", f"{operation} of {kind}", kind, *tile, operation,
@@ -328,6 +361,8 @@ def stores():
     # Numbers beyond 2^24 apart and subnormal ones show rounding and flushing.
     yield store("add-f32", "add of f32", "f32", *tile, "add", singles(rng, 0.1), singles(rng, 0.1))
     yield store("add-f32_ftz", "add of f32_ftz", "f32_ftz", *tile, "add", singles(rng, 0.1), singles(rng, 0.1))
+    for kind in ("f32", "f32_ftz"):
+        yield store(f"add-{kind}-subnormal", f"add of {kind}, subnormal numbers", kind, *tile, "add", subnormals(rng), subnormals(rng))
     for kind, bias, mantissa in (("f16", 15, 10), ("bf16", 127, 7)):
         for operation in ("add", "min", "max"):
             yield store(f"{operation}-{kind}", f"{operation} of {kind}", kind, *tile, operation, halves(rng, bias, mantissa, 0.1),
@@ -368,6 +403,7 @@ def bulks():
     rng = random.Random(11)
     yield bulk("lanes", "32 lanes issue one bulk reduction: so often it is added", "add.u32", [1] * 256, [0] * 256, 32)
     yield bulk("add-f32", "bulk add of f32", "add.f32", singles(rng, 0.1), singles(rng, 0.1))
+    yield bulk("add-f32-subnormal", "bulk add of f32, subnormal numbers", "add.f32", subnormals(rng), subnormals(rng))
     for kind, bias, mantissa in (("f16", 15, 10), ("bf16", 127, 7)):
         for operation in ("add.noftz", "min", "max"):
             yield bulk(f"{operation.split('.')[0]}-{kind}", f"bulk {operation} of {kind}", f"{operation}.{kind}", halves(rng, bias, mantissa, 0.1),
@@ -448,12 +484,12 @@ def replaced(name, question, kind, dims, strides, box, places, steps=None, swizz
 
 def replacements():
     yield replaced("2d", "a map made of zeros, two dimensions, swizzle 128", "bf16", [64, 40], [128], [64, 8], AROUND[:6], swizzle=3)
-    yield replaced("3d", "three dimensions, steps, NaN outside", "f16", [24, 10, 6], [64, 1024], [16, 6, 4], [(0, 0, 0), (16, 8, 3), (-4, -2, -1)],
+    yield replaced("3d", "three dimensions, steps, NaN outside", "f16", [24, 10, 6], [64, 1024], [16, 6, 4], [(0, 0, 0), (16, 8, 3), (-8, -2, -1)],
                    [1, 2, 3], fills=1)
-    yield replaced("1d", "one dimension, u8", "u8", [1000], [], [256], [(0,), (900,)])
+    yield replaced("1d", "one dimension, u8", "u8", [1000], [], [256], [(0,), (896,)])
     for number, kind in enumerate(TYPES):
         columns = 64 // SIZES.get(kind, 4)
-        yield replaced(f"type-{kind}", f"element type {number} is {kind}", kind, [columns, 8], [64], [columns, 8], [(-2, -2), (columns // 2, 4)])
+        yield replaced(f"type-{kind}", f"element type {number} is {kind}", kind, [columns, 8], [64], [columns, 8], [(-columns // 4, -2), (columns // 2, 4)])
     yield replaced("5d", "five dimensions, swizzle 32", "bf16", [16, 6, 5, 4, 3], [32, 192, 960, 3840], [16, 3, 2, 3, 2],
                    [(0, 0, 0, 0, 0), (8, 4, 4, 2, 2)], swizzle=1)
 
