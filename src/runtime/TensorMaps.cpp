@@ -20,13 +20,15 @@ static bool encodeTensorMap(Driver &driver, const TensorMapRecipe &recipe, Devic
             l2 = int(recipe.l2), fill = int(recipe.fill);
   std::vector<uint32_t> steps = recipe.elementStrides;
   steps.resize(rank, 1);
+  std::vector<uint64_t> strides = recipe.strides;
+  strides.push_back(16); // one more than it reads: for one dimension it reads none, but takes no null pointer
   void *tensor = reinterpret_cast<void *>(address);
   const int result =
-      ofPixels ? driver.cuTensorMapEncodeIm2col(map, type, rank, tensor, recipe.dims.data(), recipe.strides.data(),
+      ofPixels ? driver.cuTensorMapEncodeIm2col(map, type, rank, tensor, recipe.dims.data(), strides.data(),
                                                 recipe.im2col->lower.data(), recipe.im2col->upper.data(),
                                                 recipe.im2col->channels, recipe.im2col->pixels, steps.data(),
                                                 interleave, swizzle, l2, fill)
-               : driver.cuTensorMapEncodeTiled(map, type, rank, tensor, recipe.dims.data(), recipe.strides.data(),
+               : driver.cuTensorMapEncodeTiled(map, type, rank, tensor, recipe.dims.data(), strides.data(),
                                                recipe.box.data(), steps.data(), interleave, swizzle, l2, fill);
   if (!driver.check(result, "making a tensor map (" + function + ")", error))
     return false;

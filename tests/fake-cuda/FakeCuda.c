@@ -293,7 +293,7 @@ static int encode(void *map, const char *box, int type, unsigned rank, void *add
         snprintf(text + length, sizeof text - length, " %llu*%llu/%u", dims[i], i ? strides[i - 1] : 0ull, steps[i]);
   snprintf(text + length, sizeof text - length, ", %s, modes %d %d %d %d", box, modes[0], modes[1], modes[2], modes[3]);
   record(text);
-  if ((size_t)map % 64 || (size_t)address % 16 || type < 0 || type > 12 || !rank || rank > 5)
+  if ((size_t)map % 64 || (size_t)address % 16 || type < 0 || type > 12 || !rank || rank > 5 || !strides)
     return 1;
   size_t extent = dims[0] * bytesOf[type];
   for (unsigned i = 1; i < rank; ++i)

@@ -120,6 +120,14 @@ TEST_CASE("cuda device has the driver make tensor maps") {
   launch.step.arguments[1] = TensorMapSlice{{0, 8, 2048}, tiles};
   CHECK_FALSE(device->launch(launch, error));
   CHECK_THAT(error, Contains("making a tensor map (cuTensorMapEncodeTiled)"));
+
+  TensorMapRecipe line; // of no stride
+  line.type = TensorMapType::U8;
+  line.dims = {1000};
+  line.box = {256};
+  launch.step.arguments[1] = TensorMapSlice{{0, 0, 1000}, line};
+  CHECK(device->launch(launch, error));
+  CHECK_THAT(calls(), Contains("map of type 0, 1000*0/1, box 256,"));
 }
 
 TEST_CASE("cuda device has a tensor map made once for each address") {
