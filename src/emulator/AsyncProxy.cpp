@@ -184,8 +184,7 @@ void move(const Transfer &transfer, uint8_t *to, const uint8_t *from, uint32_t b
   }
   const unsigned width = transfer.type.bytes();
   for (uint32_t i = 0; i + width <= bytes; i += width)
-    combineInPlace(transfer.type, transfer.reduction, to + i, from + i,
-                   isStore(transfer) ? Space::Global : Space::Shared);
+    combineInPlace(transfer.type, transfer.reduction, to + i, from + i, transfer.flushes);
 }
 
 void landRun(const Transfer &transfer, const Transfer::Run &run) {
@@ -198,12 +197,13 @@ void landRun(const Transfer &transfer, const Transfer::Run &run) {
     move(transfer, to.data, transfer.data.data(), run.bytes);
   else if (run.from == Transfer::nowhere)
     fillOutside(*transfer.map, data);
-  else if (transfer.direction == Transfer::Direction::Load)
-    move(transfer, to.data, globalPlace(core, run.from).data, run.bytes);
-  else
+  else if (transfer.direction != Transfer::Direction::Load)
     move(transfer, to.data, core.shared.data() + run.from, run.bytes);
-  if (transfer.map && convertsElements(transfer.map->recipe.type))
-    convertElements(transfer.map->recipe.type, data);
+  else {
+    move(transfer, to.data, globalPlace(core, run.from).data, run.bytes);
+    if (transfer.map)
+      convertElements(transfer.map->recipe.type, data);
+  }
 }
 
 void land(Transfer &transfer) {

@@ -114,6 +114,7 @@ struct Transfer {
   const TensorMap *map = nullptr; ///< of the block's: what it makes of elements, those outside included
   Mode reduction = Mode::None;    ///< of what is there and what comes, elements of `type`
   Type type = {};
+  bool flushes = false;   ///< subnormal f32 of sums: bulk reductions keep them, unlike red
   Core *target = nullptr; ///< whose shared memory it writes, and whose mbarrier counts it; null: stores
   uint64_t mbarrier = 0;  ///< its offset
   uint32_t phase = 0;     ///< by Trace::clock

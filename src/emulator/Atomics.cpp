@@ -63,8 +63,8 @@ float minMaxNumber(Mode mode, float old, float b) {
 
 float flushed(float x) { return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
 
-/// Sums of f32 in global memory know no subnormal numbers; in shared memory, and of all other types, they do.
-uint64_t combineFloat(const Type &type, Mode mode, uint64_t old, uint64_t b, unsigned bits, Space space) {
+/// `flushes`: sums of f32 have zeros for subnormal operands and results. Those of all other types never have.
+uint64_t combineFloat(const Type &type, Mode mode, uint64_t old, uint64_t b, unsigned bits, bool flushes) {
   if (mode == Mode::Exch)
     return b;
   if (bits == 64) {
@@ -84,7 +84,7 @@ uint64_t combineFloat(const Type &type, Mode mode, uint64_t old, uint64_t b, uns
     if (mode != Mode::Add)
       x = minMaxNumber(mode, x, y);
     else
-      x = space == Space::Global ? flushed(flushed(x) + flushed(y)) : x + y;
+      x = flushes ? flushed(flushed(x) + flushed(y)) : x + y;
     std::memcpy(&low, &x, 4);
     return std::isnan(x) ? 0x7fffffff : low;
   }
@@ -94,14 +94,14 @@ uint64_t combineFloat(const Type &type, Mode mode, uint64_t old, uint64_t b, uns
   return encode(result, format, Rounding::Nearest);
 }
 
-uint64_t combine(const Type &type, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space) {
+uint64_t combine(const Type &type, Mode mode, uint64_t old, uint64_t b, uint64_t c, bool flushes) {
   unsigned bits = type.bits;
   if (!type.isFloat())
     return combineIntegers(type, mode, old, b, c, type.width());
   if (type.lanes == 1)
-    return combineFloat(type, mode, old, b, bits, space);
-  uint64_t low = combineFloat(type, mode, old & 0xffff, b & 0xffff, 16, space);
-  return low | combineFloat(type, mode, old >> 16 & 0xffff, b >> 16 & 0xffff, 16, space) << 16;
+    return combineFloat(type, mode, old, b, bits, flushes);
+  uint64_t low = combineFloat(type, mode, old & 0xffff, b & 0xffff, 16, flushes);
+  return low | combineFloat(type, mode, old >> 16 & 0xffff, b >> 16 & 0xffff, 16, flushes) << 16;
 }
 
 /// The bytes that a bitwise operation can change; nothing: all. Elements of less than a byte are stored by such updates
@@ -148,7 +148,8 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
       uint64_t old = 0;
       if (place.data) {
         std::memcpy(&old, place.data + e * width, width);
-        uint64_t result = combine(at->type, at->mode, old, load(b, index), load(c, index), place.space);
+        uint64_t result =
+            combine(at->type, at->mode, old, load(b, index), load(c, index), place.space == Space::Global);
         std::memcpy(place.data + e * width, &result, width);
         warp.core->launch.progress += warp.core->launch.together && result != old;
         changes |= at->mode != Mode::Cas || old == load(b, index);
@@ -161,11 +162,11 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
   }
 }
 
-void combineInPlace(const Type &type, Mode mode, uint8_t *to, const uint8_t *from, Space space) {
+void combineInPlace(const Type &type, Mode mode, uint8_t *to, const uint8_t *from, bool flushes) {
   uint64_t old = 0, operand = 0;
   std::memcpy(&old, to, type.bytes());
   std::memcpy(&operand, from, type.bytes());
-  const uint64_t result = combine(type, mode, old, operand, 0, space);
+  const uint64_t result = combine(type, mode, old, operand, 0, flushes);
   std::memcpy(to, &result, type.bytes());
 }
 

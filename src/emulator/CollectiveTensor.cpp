@@ -109,16 +109,26 @@ uint64_t elementOf(const CollectiveCall &call, unsigned operand, unsigned i, uns
 }
 
 /// `map`: its place among the operands, before the coordinates. `offsets`: that of the pixels' offsets, if there are.
-void findPieces(const CollectiveCall &call, unsigned lane, unsigned map, unsigned offsets, uint64_t shared, Box &box) {
+/// False, with a finding, if no box may begin there.
+bool findPieces(const CollectiveCall &call, unsigned lane, unsigned map, unsigned offsets, uint64_t shared, Box &box) {
   llvm::SmallVector<int32_t, TensorMapRecipe::maxRank> coordinates;
   for (unsigned i = 0; i < box.map.rank; ++i)
     coordinates.push_back(int32_t(elementOf(call, map + 1, i, lane)));
-  if (!call.at.im2col)
-    return findTilePieces(box.map, coordinates, uint32_t(shared), box.pieces);
+  const bool isStore = call.at.mode != Mode::TensorLoad;
+  if (const std::string error = findPlaceError(box.map, coordinates, isStore); !error.empty()) {
+    reportFinding(call.warp, call.at, lane, FindingKind::BadBox,
+                  [&] { return fmt::format("{} a box that {}", isStore ? "stores" : "loads", error); });
+    return false;
+  }
+  if (!call.at.im2col) {
+    findTilePieces(box.map, coordinates, uint32_t(shared), box.pieces);
+    return true;
+  }
   llvm::SmallVector<uint16_t, 3> steps;
   for (unsigned i = 0; call.at.offset && i + 2 < box.map.rank; ++i)
     steps.push_back(uint16_t(elementOf(call, offsets, i, lane)));
   findPixelPieces(box.map, coordinates, steps, uint32_t(shared), box.pieces);
+  return true;
 }
 
 /// Where the box begins in shared memory, of another block for a load; nothing, with a finding, if it is not all there.
@@ -211,7 +221,8 @@ void runLoad(const CollectiveCall &call, unsigned lane) {
   const Place to = placeShared(call, lane, call.value(0, lane), box, Access::Write);
   if (!to.data)
     return;
-  findPieces(call, lane, 1, 4, to.offset, box);
+  if (!findPieces(call, lane, 1, 4, to.offset, box))
+    return;
   countBox(call.warp, call.at, box.pieces, false);
   transfer.target = to.owner ? to.owner : call.warp.core;
   if (!makeRuns(call, lane, box, transfer))
@@ -232,7 +243,8 @@ void runStore(const CollectiveCall &call, unsigned lane) {
   const Place from = placeShared(call, lane, call.value(2, lane), box, Access::Read);
   if (!from.data)
     return;
-  findPieces(call, lane, 0, 0, from.offset, box);
+  if (!findPieces(call, lane, 0, 0, from.offset, box))
+    return;
   countBox(call.warp, call.at, box.pieces, true);
   if (call.at.mode == Mode::TensorReduce) {
     const std::optional<Type> type = reducedType(map->recipe.type, call.at.combine);
@@ -243,6 +255,7 @@ void runStore(const CollectiveCall &call, unsigned lane) {
       });
     transfer.reduction = call.at.combine;
     transfer.type = *type;
+    transfer.flushes = map->recipe.type == TensorMapType::F32Ftz;
   }
   if (makeRuns(call, lane, box, transfer))
     issueTransfer(call.warp, call.at, lane, std::move(transfer));

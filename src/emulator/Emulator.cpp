@@ -51,6 +51,8 @@ llvm::StringRef findingName(FindingKind kind) {
     return "no-progress";
   case FindingKind::BadTensorMap:
     return "bad-tensor-map";
+  case FindingKind::BadBox:
+    return "bad-box";
   case FindingKind::InactiveShuffle:
     return "inactive-shuffle";
   case FindingKind::DivergentWarpgroup:

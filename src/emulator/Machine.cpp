@@ -217,7 +217,7 @@ void Core::begin(const Dim3 &clusterAt, llvm::ArrayRef<uint64_t> ofCluster) {
     mbarriers.clear();
     async.clear();
   }
-  freeRegisters = 0;
+  freeRegisters.fill(0);
   if (launch.hasWarpgroups)
     warpgroups.assign((warps.size() + warpsOfGroup - 1) / warpsOfGroup, Warpgroup());
   if (launch.causal) {

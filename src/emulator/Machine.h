@@ -192,8 +192,9 @@ struct Core {
   std::vector<uint32_t> order; ///< of the warps
   std::array<BarrierState, numBarriers> barriers;
   std::vector<Warpgroup> warpgroups; ///< by warp / 4, if the launch has them
-  uint64_t freeRegisters = 0;        ///< that setmaxnreg.dec gave back
-  bool ended = false;                ///< all its warps have
+  /// That setmaxnreg.dec gave back. Warps w, w + 4, ... share a part of the multiprocessor and its registers.
+  std::array<uint64_t, 4> freeRegisters = {};
+  bool ended = false; ///< all its warps have
   std::vector<uint8_t> shared, local;
   BlockCausality causality; ///< in causal launches, with the next three
   std::vector<Cell> sharedCells;
@@ -408,7 +409,7 @@ void giveWay(Warp &warp);
 bool oneInFour(Launch &launch);
 
 /// to := to combined with from, one element as atom and red do it.
-void combineInPlace(const Type &type, Mode mode, uint8_t *to, const uint8_t *from, Space space);
+void combineInPlace(const Type &type, Mode mode, uint8_t *to, const uint8_t *from, bool flushes);
 
 /// The part of an access that a check is about.
 struct ByteRange {

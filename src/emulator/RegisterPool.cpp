@@ -76,16 +76,17 @@ void runRegisterCount(const CollectiveCall &call) {
   }
   if (core.launch.together)
     ++core.launch.progress;
+  uint64_t &free = core.freeRegisters[warp.warp % core.freeRegisters.size()];
   if (!takes) {
-    core.freeRegisters += uint64_t(warp.registers - wanted) * warpLanes;
+    free += uint64_t(warp.registers - wanted) * warpLanes;
     warp.registers = wanted;
     return release(core);
   }
   const uint64_t more = uint64_t(wanted - warp.registers) * warpLanes;
   holdUntil(warp,
             {&call.at, FindingKind::Deadlock, fmt::format("waits for {} registers that no warp ever gives back", more)},
-            [&] { return core.freeRegisters >= more; });
-  core.freeRegisters -= more;
+            [&] { return free >= more; });
+  free -= more;
   warp.registers = wanted;
 }
 

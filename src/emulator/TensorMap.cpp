@@ -286,31 +286,45 @@ void findPixelPieces(const TensorMap &map, llvm::ArrayRef<int32_t> coordinates, 
   }
 }
 
+std::string findPlaceError(const TensorMap &map, llvm::ArrayRef<int32_t> coordinates, bool isStore) {
+  constexpr int64_t alignment = 16;
+  const TensorMapRecipe &r = map.recipe;
+  if (const int64_t byte = int64_t(coordinates[0]) * map.elementBytes; byte % alignment)
+    return fmt::format("begins {} bytes along dimension 0, which is no multiple of {}", byte, alignment);
+  for (unsigned i = 0; isStore && i < map.rank; ++i)
+    if (coordinates[i] < 0)
+      return fmt::format("begins at {} along dimension {}: a store may only reach beyond the tensor's end",
+                         coordinates[i], i);
+  for (unsigned i = 1; r.im2col && i + 1 < map.rank; ++i) {
+    const int64_t first = r.im2col->lower[i - 1], last = int64_t(r.dims[i]) - 1 + r.im2col->upper[i - 1];
+    if (coordinates[i] < first || coordinates[i] > last)
+      return fmt::format("begins at {} along dimension {}, where pixels are from {} to {}", coordinates[i], i, first,
+                         last);
+  }
+  return "";
+}
+
 void fillOutside(const TensorMap &map, llvm::MutableArrayRef<uint8_t> data) {
   if (map.recipe.fill == TensorMapFill::Zero) {
     std::memset(data.data(), 0, data.size());
     return;
   }
-  // All bits but the sign.
-  std::memset(data.data(), 0xff, data.size());
-  for (size_t i = map.elementBytes - 1; i < data.size(); i += map.elementBytes)
-    data[i] = 0x7f;
-}
-
-bool convertsElements(TensorMapType type) {
-  return type == TensorMapType::F32Ftz || type == TensorMapType::Tf32 || type == TensorMapType::Tf32Ftz;
+  constexpr uint16_t nan = 0x7ff7;
+  for (size_t i = 0; i < data.size(); i += sizeof nan)
+    std::memcpy(&data[i], &nan, sizeof nan);
 }
 
 void convertElements(TensorMapType type, llvm::MutableArrayRef<uint8_t> data) {
-  const bool rounds = type != TensorMapType::F32Ftz, flushes = type != TensorMapType::Tf32;
-  constexpr uint32_t exponent = 0x7f800000, sign = 0x80000000, dropped = 0x1fff;
-  for (size_t i = 0; convertsElements(type) && i + 4 <= data.size(); i += 4) {
+  if (type != TensorMapType::Tf32 && type != TensorMapType::Tf32Ftz)
+    return;
+  constexpr uint32_t exponent = 0x7f800000, mantissa = 0x007fffff, dropped = 0x1fff, nan = 0x7fffe000;
+  for (size_t i = 0; i < data.size(); i += 4) {
     uint32_t bits;
     std::memcpy(&bits, &data[i], 4);
-    if (flushes && !(bits & exponent))
-      bits &= sign;
-    if (rounds && (bits & exponent) != exponent) // to nearest, ties away, as cvt.rna.tf32 does
-      bits = (bits + (dropped + 1) / 2) & ~dropped;
+    if ((bits & exponent) == exponent && (bits & mantissa))
+      bits = nan;
+    else // to nearest, ties to even; beyond the largest comes infinity
+      bits = (bits + dropped / 2 + (bits >> 13 & 1)) & ~dropped;
     std::memcpy(&data[i], &bits, 4);
   }
 }

@@ -75,10 +75,14 @@ inline uint32_t swizzled(uint32_t address, unsigned span) {
   return span ? address ^ (address >> 3 & (span - 16)) : address;
 }
 
-/// What a load puts in place of elements outside: zeros or NaN. `data` is whole elements.
+/// Why no box may begin at `coordinates`, by what an H100 ends kernels for with an illegal instruction; empty: it may.
+std::string findPlaceError(const TensorMap &map, llvm::ArrayRef<int32_t> coordinates, bool isStore);
+
+/// What a load puts in place of elements outside: zeros, or 0x7ff7 in every two bytes, which is NaN in each type.
+/// `data` is whole elements.
 void fillOutside(const TensorMap &map, llvm::MutableArrayRef<uint8_t> data);
-/// Copies round and flush where the type says so (f32_ftz, tf32, tf32_ftz).
+/// What a load makes of elements inside: tf32 and tf32_ftz alike round to nearest even (subnormal ones too), with one
+/// NaN. No type flushes, and stores leave elements as they are.
 void convertElements(TensorMapType type, llvm::MutableArrayRef<uint8_t> data);
-bool convertsElements(TensorMapType type);
 
 } // namespace hloc::emulator

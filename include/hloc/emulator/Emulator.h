@@ -145,6 +145,7 @@ enum class FindingKind : uint8_t {
   RegisterLimit,      ///< setmaxnreg asks for what the warp has not, or leaves too few
   BadDescriptor,      ///< of an operand of a wgmma
   BadTensorMap,       ///< a copy by what is no tensor map, or by one that it may not see yet
+  BadBox,             ///< a copy by a tensor map of a box that may not begin where it does
   UnwrittenOutput,
   Trap,
   TimeLimit

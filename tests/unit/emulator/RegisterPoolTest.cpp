@@ -50,6 +50,15 @@ TEST_CASE("setmaxnreg: registers go from warp to warp") {
   CHECK(kindOf(exchange(24, 232), ".maxnreg 120") == "deadlock");
 }
 
+TEST_CASE("setmaxnreg: warps take registers of their part of the multiprocessor") {
+  // 64 a thread are free, 72 wanted: three of four warps would get them from one pool.
+  const auto h = run(exchange(64, 200), ".maxnreg 128");
+  INFO(h->messages());
+  const Finding *found = h->find(FindingKind::Deadlock);
+  REQUIRE(found);
+  CHECK(found->count == 4);
+}
+
 TEST_CASE("setmaxnreg: what a kernel begins with") {
   CHECK(kindOf(exchange(24, 232), ".maxntid 256\n.minnctapersm 2") == ""); // 128 of 65,536
   CHECK(kindOf(exchange(24, 232), ".maxntid 256\n.minnctapersm 3") == "deadlock");

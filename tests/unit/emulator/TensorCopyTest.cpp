@@ -116,27 +116,59 @@ TEST_CASE("boxes go back to global memory, but for what lies outside", "[emulato
   };
   MapHarness h;
   h.run(words({20, 12}, {32, 8}), 240,
-        kernel("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d2, {2, 9}], [%r5];"), true);
+        kernel("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d2, {4, 9}], [%r5];"), true);
   INFO(h.messages());
   REQUIRE(h.silent());
   auto got = h.read<uint32_t>(h.tensor);
   for (uint32_t i = 0; i < 240; ++i) {
     const uint32_t column = i % 20, row = i / 20;
-    CHECK(got[i + 4] == (column >= 2 && row >= 9 ? (row - 9) * 32 + column - 2 : i + 1));
+    CHECK(got[i + 4] == (column >= 4 && row >= 9 ? (row - 9) * 32 + column - 4 : i + 1));
   }
   CHECK(got[3] == 0xdead);
   CHECK(got[244] == 0xdead);
 
   MapHarness sums;
   sums.run(words({20, 12}, {32, 8}), 240,
-           kernel("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%d2, {2, 9}], [%r5];"), true);
+           kernel("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%d2, {4, 9}], [%r5];"), true);
   INFO(sums.messages());
   REQUIRE(sums.silent());
   got = sums.read<uint32_t>(sums.tensor);
   for (uint32_t i = 0; i < 240; ++i) {
     const uint32_t column = i % 20, row = i / 20;
-    CHECK(got[i + 4] == i + 1 + (column >= 2 && row >= 9 ? (row - 9) * 32 + column - 2 : 0));
+    CHECK(got[i + 4] == i + 1 + (column >= 4 && row >= 9 ? (row - 9) * 32 + column - 4 : 0));
   }
+}
+
+TEST_CASE("loads round to tf32, stores do not, and sums of f32 have subnormal numbers", "[emulator][tensor-copy]") {
+  TensorMapRecipe r = words({20, 12}, {32, 8});
+  r.type = TensorMapType::Tf32;
+  r.fill = TensorMapFill::Nan;
+  MapHarness loaded; // words 1 to 240 are subnormal
+  loaded.run(r, 240, mapKernel(load2d("4, 10"), storeOut, 1024));
+  INFO(loaded.messages());
+  REQUIRE(loaded.silent());
+  auto got = loaded.read<uint32_t>(loaded.out);
+  for (uint32_t i = 0; i < 256; ++i)
+    CHECK(got[i] == (i % 32 < 16 && i < 64 ? 0 : 0x7ff77ff7u));
+
+  auto reduced = [&](TensorMapType type, const std::string &copy) {
+    r.type = type;
+    MapHarness h;
+    h.run(
+        r, 240,
+        mapKernel("", "st.shared.u32 [%r7], %r1;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n@%p1 bra END;\n" + copy +
+                          "\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nEND: st.global.u32 [%d4], %r1;"),
+        true);
+    INFO(h.messages());
+    REQUIRE(h.silent());
+    return h.read<uint32_t>(h.tensor)[4 + 19]; // 20, and 19 of shared memory
+  };
+  const std::string sum = ".async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%d2, {0, 0}], [%r5];";
+  CHECK(reduced(TensorMapType::F32, "cp.reduce" + sum) == 39);
+  CHECK(reduced(TensorMapType::F32Ftz, "cp.reduce" + sum) == 0);
+  const std::string store = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d2, {0, 0}], [%r5];";
+  CHECK(reduced(TensorMapType::Tf32, store) == 19);
+  CHECK(reduced(TensorMapType::F32Ftz, store) == 19);
 }
 
 TEST_CASE("pixels come with their offsets", "[emulator][tensor-copy]") {
@@ -235,6 +267,12 @@ TEST_CASE("copies of boxes that may not be", "[emulator][tensor-copy]") {
         "cp.async.bulk.tensor.1d.shared::cta.global.mbarrier::complete_tx::bytes [%r5], [%d2, {0}], [%r6];");
   finds(FindingKind::BadTensorMap, "it was never made", tiles, "mov.b64 %d2, %d1;\n" + load2d("0, 0"));
   finds(FindingKind::Misaligned, "no multiple of 64", tiles, "add.s64 %d2, %d2, 8;\n" + load2d("0, 0"));
+  const std::string fill = "st.shared.u32 [%r5], 1;\n";
+  finds(FindingKind::BadBox, "loads a box that begins 8 bytes along dimension 0", tiles, load2d("2, 0"));
+  finds(FindingKind::BadBox, "stores a box that begins 8 bytes along dimension 0", tiles,
+        fill + "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d2, {2, 0}], [%r5];", true);
+  finds(FindingKind::BadBox, "stores a box that begins at -4 along dimension 1", tiles,
+        fill + "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%d2, {4, -4}], [%r5];", true);
   finds(FindingKind::OutOfBounds, "of the kernel's parameters, which have 136", tiles,
         "add.s64 %d2, %d2, 64;\n" + load2d("0, 0"));
   finds(FindingKind::BadTensorMap, "among the parameters", tiles,
@@ -242,9 +280,7 @@ TEST_CASE("copies of boxes that may not be", "[emulator][tensor-copy]") {
   TensorMapRecipe bytes = tiles;
   bytes.type = TensorMapType::U16;
   finds(FindingKind::BadTensorMap, "reduces elements of type u16", bytes,
-        "st.shared.u32 [%r5], 1;\n"
-        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%d2, {0, 0}], [%r5];",
-        true);
+        fill + "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%d2, {0, 0}], [%r5];", true);
 }
 
 namespace {
@@ -281,7 +317,7 @@ setp.ne.u32 %p3, %r1, 64;
 @%p3 bra DONE;
 add.s32 %r5, %r5, 1024;
 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], 1024;
-cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r5], [%d8, {1, 2}], [%r6];
+cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r5], [%d8, {4, 2}], [%r6];
 DONE:
 bar.sync 0;
 AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %p8, [%r6], 0;
@@ -321,9 +357,21 @@ TEST_CASE("kernels make tensor maps and copy by them", "[emulator][tensor-copy]"
   REQUIRE(h.silent());
   auto got = h.read<uint32_t>(h.memory);
   for (uint32_t i = 0; i < 256; ++i) {
-    const uint32_t column = i % 16 + 1, row = i / 16 + 2;
+    const uint32_t column = i % 16 + 4, row = i / 16 + 2;
     CHECK(got[512 + i] == (column < 16 && row < 16 ? row * 16 + column + 1 : 0));
   }
+}
+
+TEST_CASE("bulk sums of f32 keep subnormal numbers", "[emulator][tensor-copy]") {
+  MakingHarness h; // words 1 to 768 are subnormal
+  h.run(mapKernel("", "st.shared.u32 [%r7], %r1;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n@%p1 bra END;\n"
+                      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%d1], [%r5], 1024;\n"
+                      "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nEND:"));
+  INFO(h.messages());
+  REQUIRE(h.silent());
+  const auto got = h.read<uint32_t>(h.memory);
+  for (uint32_t i = 0; i < 256; ++i)
+    CHECK(got[i] == 2 * i + 1);
 }
 
 TEST_CASE("tensor maps that a kernel made badly, or uses too early", "[emulator][tensor-copy]") {

@@ -270,17 +270,21 @@ TEST_CASE("what kernels write field by field is the map that the launch would ma
   CHECK(error.find("never made") != std::string::npos);
 }
 
-TEST_CASE("elements outside are zero or NaN, and copies round to tf32", "[emulator][tensor-map]") {
+TEST_CASE("elements outside are zero or NaN, and loads round to tf32", "[emulator][tensor-map]") {
   TensorMapRecipe r;
   r.type = TensorMapType::F16;
   r.dims = {8};
   r.box = {8};
-  std::array<uint8_t, 4> data = {1, 2, 3, 4};
+  std::array<uint8_t, 8> data = {1, 2, 3, 4, 5, 6, 7, 8};
   fillOutside(decoded(r), data);
-  CHECK(data == std::array<uint8_t, 4>{0, 0, 0, 0});
+  CHECK(data == std::array<uint8_t, 8>{});
   r.fill = TensorMapFill::Nan;
-  fillOutside(decoded(r), data);
-  CHECK(data == std::array<uint8_t, 4>{0xff, 0x7f, 0xff, 0x7f});
+  for (TensorMapType type : {TensorMapType::F16, TensorMapType::Tf32, TensorMapType::F64}) {
+    r.type = type;
+    data = {};
+    fillOutside(decoded(r), data);
+    CHECK(data == std::array<uint8_t, 8>{0xf7, 0x7f, 0xf7, 0x7f, 0xf7, 0x7f, 0xf7, 0x7f});
+  }
 
   auto converted = [](TensorMapType type, uint32_t bits) {
     std::array<uint8_t, 4> element;
@@ -289,11 +293,55 @@ TEST_CASE("elements outside are zero or NaN, and copies round to tf32", "[emulat
     std::memcpy(&bits, element.data(), 4);
     return bits;
   };
-  CHECK(converted(TensorMapType::F32, 0x3f800fff) == 0x3f800fff);
-  CHECK(converted(TensorMapType::F32, 0x80000001) == 0x80000001);
-  CHECK(converted(TensorMapType::F32Ftz, 0x80000001) == 0x80000000);
-  CHECK(converted(TensorMapType::Tf32, 0x3f800fff) == 0x3f800000);
-  CHECK(converted(TensorMapType::Tf32, 0x3f801000) == 0x3f802000);
-  CHECK(converted(TensorMapType::Tf32, 0x7fc00001) == 0x7fc00001);
-  CHECK(converted(TensorMapType::Tf32Ftz, 0x00400000) == 0);
+  for (uint32_t bits : {0x3f800fffu, 0x80000001u, 0x7f800001u}) {
+    CHECK(converted(TensorMapType::F32, bits) == bits);
+    CHECK(converted(TensorMapType::F32Ftz, bits) == bits);
+  }
+  // As an H100 has them.
+  const std::pair<uint32_t, uint32_t> measured[] = {
+      {0x80000000, 0x80000000}, {0x007fffff, 0x00800000}, {0x00000fff, 0},          {0x00001000, 0},
+      {0x00745130, 0x00746000}, {0x3f800fff, 0x3f800000}, {0x3f801000, 0x3f800000}, {0x3f801001, 0x3f802000},
+      {0x3f803000, 0x3f804000}, {0xbf801000, 0xbf800000}, {0xff7fffff, 0xff800000}, {0x7f7fefff, 0x7f7fe000},
+      {0x7f7ff000, 0x7f800000}, {0xff800000, 0xff800000}, {0x7f800001, 0x7fffe000}, {0xffc12345, 0x7fffe000},
+      {0x7f801000, 0x7fffe000}, {0xff801fff, 0x7fffe000}, {0xfc985000, 0xfc984000}};
+  for (auto [bits, expected] : measured) {
+    INFO(bits);
+    CHECK(converted(TensorMapType::Tf32, bits) == expected);
+    CHECK(converted(TensorMapType::Tf32Ftz, bits) == expected);
+  }
+}
+
+TEST_CASE("boxes begin where the engine lets them", "[emulator][tensor-map]") {
+  TensorMapRecipe r;
+  r.type = TensorMapType::F32;
+  r.dims = {16, 8};
+  r.strides = {64};
+  r.box = {16, 4};
+  auto error = [&](std::vector<int32_t> coordinates, bool isStore = false) {
+    return findPlaceError(decoded(r), coordinates, isStore);
+  };
+  for (const std::vector<int32_t> &place : std::vector<std::vector<int32_t>>{
+           {0, 0}, {4, 3}, {-8, -3}, {16, 8}, {-64, 0}, {1 << 20, 5}, {std::numeric_limits<int32_t>::min(), -1}})
+    CHECK(error(place) == "");
+  CHECK(error({2, 0}) == "begins 8 bytes along dimension 0, which is no multiple of 16");
+  CHECK(error({-3, 0}) == "begins -12 bytes along dimension 0, which is no multiple of 16");
+  CHECK(error({4, 7}, true) == "");
+  CHECK(error({1 << 20, 8}, true) == "");
+  CHECK(error({4, -4}, true) == "begins at -4 along dimension 1: a store may only reach beyond the tensor's end");
+  CHECK(error({-4, 0}, true) == "begins at -4 along dimension 0: a store may only reach beyond the tensor's end");
+  r.type = TensorMapType::F64;
+  r.dims[0] = r.box[0] = 8;
+  CHECK(error({2, 0}) == "");
+  CHECK(error({3, 0}) == "begins 24 bytes along dimension 0, which is no multiple of 16");
+
+  r.type = TensorMapType::Bf16;
+  r.dims = {16, 7, 5, 3};
+  r.strides = {32, 224, 1120};
+  r.box = {};
+  r.im2col = TensorMapPixels{{-1, -2}, {-1, 0}, 8, 20};
+  CHECK(error({8, -1, -2, 0}) == "");
+  CHECK(error({0, 5, 4, -1}) == ""); // images end anywhere
+  CHECK(error({4, 0, 0, 0}) == "begins 8 bytes along dimension 0, which is no multiple of 16");
+  CHECK(error({0, -2, 0, 0}) == "begins at -2 along dimension 1, where pixels are from -1 to 5");
+  CHECK(error({0, 0, 5, 0}) == "begins at 5 along dimension 2, where pixels are from -2 to 4");
 }
