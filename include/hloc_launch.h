@@ -530,12 +530,14 @@ inline Status Execution::encode(const Kernel &kernel, const TensorMap &map, Devi
   const auto rank = unsigned(map.dims.size());
   const int type = int(map.type), interleave = int(map.interleave), swizzle = int(map.swizzle), l2 = int(map.l2),
             fill = int(map.fill);
+  const uint64_t none = 0; // drivers want an address even of no strides
+  const uint64_t *strides = map.strides.empty() ? &none : map.strides.data();
   const int result = map.isOfPixels
-                         ? driver.encodeIm2col(encoded->bytes, type, rank, at, map.dims.data(), map.strides.data(),
+                         ? driver.encodeIm2col(encoded->bytes, type, rank, at, map.dims.data(), strides,
                                                map.lower.data(), map.upper.data(), map.channels, map.pixels,
                                                map.steps.data(), interleave, swizzle, l2, fill)
-                         : driver.encodeTiled(encoded->bytes, type, rank, at, map.dims.data(), map.strides.data(),
-                                              map.box.data(), map.steps.data(), interleave, swizzle, l2, fill);
+                         : driver.encodeTiled(encoded->bytes, type, rank, at, map.dims.data(), strides, map.box.data(),
+                                              map.steps.data(), interleave, swizzle, l2, fill);
   if (!result)
     return {};
   maps.erase(known);

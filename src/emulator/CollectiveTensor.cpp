@@ -108,26 +108,43 @@ uint64_t elementOf(const CollectiveCall &call, unsigned operand, unsigned i, uns
                                  lane);
 }
 
+using Coordinates = llvm::SmallVector<int32_t, TensorMapRecipe::maxRank>;
+
+/// `number`: of the operand. Nothing, with a finding, if no box may begin there.
+std::optional<Coordinates> findCoordinates(const CollectiveCall &call, unsigned lane, const TensorMap &map,
+                                           unsigned number) {
+  Coordinates coordinates;
+  for (unsigned i = 0; i < map.rank; ++i)
+    coordinates.push_back(int32_t(elementOf(call, number, i, lane)));
+  const Mode mode = call.at.mode;
+  const bool isStore = mode != Mode::TensorLoad && mode != Mode::TensorPrefetch;
+  const std::string error = findPlaceError(map, coordinates, isStore);
+  if (error.empty())
+    return coordinates;
+  reportFinding(call.warp, call.at, lane, FindingKind::BadBox, [&] {
+    return fmt::format("{} a box that {}",
+                       isStore                    ? "stores"
+                       : mode == Mode::TensorLoad ? "loads"
+                                                  : "prefetches",
+                       error);
+  });
+  return std::nullopt;
+}
+
 /// `map`: its place among the operands, before the coordinates. `offsets`: that of the pixels' offsets, if there are.
 /// False, with a finding, if no box may begin there.
 bool findPieces(const CollectiveCall &call, unsigned lane, unsigned map, unsigned offsets, uint64_t shared, Box &box) {
-  llvm::SmallVector<int32_t, TensorMapRecipe::maxRank> coordinates;
-  for (unsigned i = 0; i < box.map.rank; ++i)
-    coordinates.push_back(int32_t(elementOf(call, map + 1, i, lane)));
-  const bool isStore = call.at.mode != Mode::TensorLoad;
-  if (const std::string error = findPlaceError(box.map, coordinates, isStore); !error.empty()) {
-    reportFinding(call.warp, call.at, lane, FindingKind::BadBox,
-                  [&] { return fmt::format("{} a box that {}", isStore ? "stores" : "loads", error); });
+  const std::optional<Coordinates> coordinates = findCoordinates(call, lane, box.map, map + 1);
+  if (!coordinates)
     return false;
-  }
   if (!call.at.im2col) {
-    findTilePieces(box.map, coordinates, uint32_t(shared), box.pieces);
+    findTilePieces(box.map, *coordinates, uint32_t(shared), box.pieces);
     return true;
   }
   llvm::SmallVector<uint16_t, 3> steps;
   for (unsigned i = 0; call.at.offset && i + 2 < box.map.rank; ++i)
     steps.push_back(uint16_t(elementOf(call, offsets, i, lane)));
-  findPixelPieces(box.map, coordinates, steps, uint32_t(shared), box.pieces);
+  findPixelPieces(box.map, *coordinates, steps, uint32_t(shared), box.pieces);
   return true;
 }
 
@@ -326,7 +343,9 @@ void runTensorCopy(const CollectiveCall &call) {
     case Mode::TensorLoad:
       return runLoad(call, lane);
     case Mode::TensorPrefetch: // fills a cache, for which it reads the map
-      return void(findMap(call, lane, call.value(0, lane)));
+      if (const TensorMap *map = findMap(call, lane, call.value(0, lane)))
+        (void)findCoordinates(call, lane, *map, 1);
+      return;
     default:
       return runStore(call, lane);
     }

@@ -689,7 +689,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &asked, DiagnosticEngin
   // Registers that do not fit the host's live on the stack: 256 bytes each at most, and a host thread has few
   // megabytes.
   constexpr uint64_t bytesOfRegister = 8 * warpLanes, manyRegisters = 10000;
-  launch.fiberBytes = (128 << 10) + 2 * bytesOfRegister * (kernel.registers + kernel.code.size());
+  launch.fiberBytes = (1 << 20) + 2 * bytesOfRegister * (kernel.registers + kernel.code.size());
   launch.hasClusters = request.cluster.has_value();
   launch.cluster = request.cluster.value_or(Dim3());
   const bool meet = launch.cluster.count() > 1; // blocks, in memory that only their own could touch

@@ -1,12 +1,12 @@
 #pragma once
 /* With FAKE_CUDA_TRACE=FILE the fake driver is strict, and appends to FILE what is done on the device, one line each:
  *   load TARGET | alloc ADDRESS BYTES | free ADDRESS | upload ADDRESS BYTES ADLER32 | download ADDRESS BYTES | copy TO
- * FROM BYTES fill ADDRESS VALUE BYTES | decide ADDRESS BYTES (in a graph) | encode ADDRESS | attribute NUMBER VALUE*3 (of the launch that comes next) |
- * launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS... Addresses are hexadecimal; of a tensor map that the driver has
- * made it is map:ADDRESS:ADLER32, the sum of the text that FakeCuda.c makes of its recipe. Strict: an address has to
- * lie in memory that is allocated, a tensor map's tensor too, and a context has to be current in the thread. Which
- * parameters a kernel has it reads in the PTX. FAKE_CUDA_DECISIONS="1101": what downloads of 1 or 4 bytes
- * give, one after the other, then 0: kernels do not run, and loops have to end. */
+ * FROM BYTES fill ADDRESS VALUE BYTES | decide ADDRESS BYTES (in a graph) | encode ADDRESS | attribute NUMBER VALUE*3
+ * (of the launch that comes next) | launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS... Addresses are hexadecimal; of
+ * a tensor map that the driver has made it is map:ADDRESS:ADLER32, the sum of the text that FakeCuda.c makes of its
+ * recipe. Strict: an address has to lie in memory that is allocated, a tensor map's tensor too, and a context has to be
+ * current in the thread. Which parameters a kernel has it reads in the PTX. FAKE_CUDA_DECISIONS="1101": what downloads
+ * of 1 or 4 bytes give, one after the other, then 0: kernels do not run, and loops have to end. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -269,6 +269,8 @@ TEST_CASE("copies of boxes that may not be", "[emulator][tensor-copy]") {
   finds(FindingKind::Misaligned, "no multiple of 64", tiles, "add.s64 %d2, %d2, 8;\n" + load2d("0, 0"));
   const std::string fill = "st.shared.u32 [%r5], 1;\n";
   finds(FindingKind::BadBox, "loads a box that begins 8 bytes along dimension 0", tiles, load2d("2, 0"));
+  finds(FindingKind::BadBox, "prefetches a box that begins 8 bytes along dimension 0", tiles,
+        "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d2, {2, 0}];");
   finds(FindingKind::BadBox, "stores a box that begins 8 bytes along dimension 0", tiles,
         fill + "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d2, {2, 0}], [%r5];", true);
   finds(FindingKind::BadBox, "stores a box that begins at -4 along dimension 1", tiles,
