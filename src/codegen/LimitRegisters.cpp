@@ -236,14 +236,17 @@ void keepLoopsAsTheyAre(llvm::Function &kernel) {
 
 bool multipliesFragments(const llvm::Function &kernel) {
   return llvm::any_of(llvm::instructions(kernel), [](const llvm::Instruction &instruction) {
-    const auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-    return call && isProductOfFragments(*call->getCalledFunction());
+    const auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    if (const auto *text = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr)
+      return text->getAsmString().contains("wgmma.mma_async");
+    return llvm::isa_and_nonnull<llvm::IntrinsicInst>(call) && isProductOfFragments(*call->getCalledFunction());
   });
 }
 
 bool callsFunctions(const llvm::Function &kernel) {
   for (const llvm::Instruction &instruction : llvm::instructions(kernel))
-    if (const auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction); call && !llvm::isa<llvm::IntrinsicInst>(call))
+    if (const auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+        call && !call->isInlineAsm() && !llvm::isa<llvm::IntrinsicInst>(call))
       return true;
   return false;
 }

@@ -4,6 +4,9 @@
 
 #include "fmt/format.h"
 #include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -123,12 +126,18 @@ void describeForDebugging(mlir::LLVM::LLVMFuncOp function) {
 }
 
 /// LLVM has products of fragments for functions of each thread's words, and might compute them where only some threads
-/// need them: all of a warp have to be there.
+/// need them: all of a warp have to be there. Of assembly it does not know who has to be there.
 void keepWarpsTogether(llvm::Module &module) {
-  for (llvm::Function &function : module)
+  for (llvm::Function &function : module) {
     if (isProductOfFragments(function))
       for (llvm::User *user : function.users())
         llvm::cast<llvm::CallInst>(user)->setConvergent();
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+        if (auto *text = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()))
+          if (text->getAsmString().contains("sync"))
+            call->setConvergent();
+  }
 }
 
 } // namespace

@@ -46,7 +46,7 @@ private:
     }
     Operation *op = value.getDefiningOp();
     if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp, ShuffleReduceOp, LoadFragmentsOp,
-            MultiplyFragmentsOp>(op))
+            MultiplyFragmentsOp, MultiplyTilesOp, MultiplyHeldOp, AwaitProductsOp>(op))
       return true;
     const unsigned number = cast<OpResult>(value).getResultNumber();
     if (auto applied = dyn_cast<ApplyIndexingOp>(op)) {
@@ -129,14 +129,26 @@ SmallVector<Value> guards(LoopOp loop, bool warps) {
   return values;
 }
 
+/// Is it whether a thread is among the first, which are whole warps?
+bool isTestOfWholeWarps(Value condition) {
+  auto test = condition.getDefiningOp<arith::CmpIOp>();
+  if (!test || !llvm::is_contained({arith::CmpIPredicate::slt, arith::CmpIPredicate::ult}, test.getPredicate()))
+    return false;
+  const std::optional<int64_t> number = getConstantIntValue(test.getRhs());
+  return number && isOfWholeWarps(test.getLhs(), Interval{0, *number - 1});
+}
+
 /// Values that decide whether, and how often, the regions of `op` are entered.
 SmallVector<Value> deciders(Operation *op, bool warps) {
   if (auto loop = dyn_cast<LoopOp>(op))
     return guards(loop, warps);
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()};
-  if (auto branch = dyn_cast<scf::IfOp>(op))
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    if (warps && isTestOfWholeWarps(branch.getCondition()))
+      return {};
     return {branch.getCondition()};
+  }
   SmallVector<Value> all(op->getOperands());
   if (auto loop = dyn_cast<scf::WhileOp>(op))
     for (Block &block : loop.getBefore())

@@ -129,7 +129,9 @@ LogicalResult ShuffleReduceOp::verifySymbolUses(SymbolTableCollection &symbols) 
 
 // --- sync_threads
 
-LogicalResult SyncThreadsOp::verify() { return verifyReachedByAll(*this, /*warps=*/false); }
+LogicalResult SyncThreadsOp::verify() { return verifyReachedByAll(*this, /*warps=*/getThreads().has_value()); }
+
+LogicalResult SetRegistersOp::verify() { return verifyReachedByAll(*this, /*warps=*/true); }
 
 // --- fragments
 
@@ -168,6 +170,67 @@ LogicalResult MultiplyFragmentsOp::verify() {
   if (std::optional<Type> second = getRhsElement();
       second && (*second == getElement() || !second->isInteger(8) || !getElement().isInteger(8)))
     return emitOpError() << "cannot multiply fragments of " << getElement() << " by those of " << *second;
+  return verifyReachedByAll(*this, /*warps=*/true);
+}
+
+/// Lines of 8 in units of 16 bytes.
+static LogicalResult verifyLayout(Operation *op, ArrayRef<int64_t> layout, ArrayRef<int64_t> steps,
+                                  unsigned bitsOfFactor) {
+  constexpr int64_t bytesOfUnit = 16, mostUnits = 1 << 14;
+  auto isDistance = [](int64_t bytes) {
+    return bytes % bytesOfUnit == 0 && bytes >= 0 && bytes / bytesOfUnit < mostUnits;
+  };
+  if (layout.size() != 4 || !isDistance(layout[0]) || !isDistance(layout[1]) ||
+      !llvm::is_contained({0, 32, 64, 128}, layout[2]) || !llvm::is_contained({0, 1}, layout[3]))
+    return op->emitOpError("has a layout that no descriptor has");
+  if (layout[3] && bitsOfFactor != 16)
+    return op->emitOpError("has neighbours along terms, unless they have 16 bits");
+  return llvm::all_of(steps, isDistance) ? success() : op->emitOpError("has steps that are no multiples of 16 bytes");
+}
+
+/// Of a product of warpgroups; the bits of a factor, or 0 and an error.
+static unsigned verifyProduct(Operation *op, Type element, ValueRange sums, ArrayRef<Value> tiles) {
+  constexpr size_t mostSums = 128, sumsOfColumns = 4; // of a thread, of eight columns
+  const FragmentTypes types = fragmentTypes(element);
+  if (!types.lhs || element.isF64()) {
+    op->emitOpError() << "cannot multiply tiles of " << element;
+    return 0;
+  }
+  const Type sum = types.sums.getElementType();
+  if (sums.empty() || sums.size() > mostSums || sums.size() % sumsOfColumns != 0 ||
+      !llvm::all_of(sums.getTypes(), [&](Type type) { return type == sum; })) {
+    op->emitOpError() << "has other sums than those of 64 rows of " << element;
+    return 0;
+  }
+  const unsigned bits = element.isTF32() ? 32 : element.getIntOrFloatBitWidth();
+  for (Value tile : tiles)
+    if (auto type = cast<RankedTensorType>(tile.getType());
+        type.getRank() != 1 || !type.getElementType().isIntOrFloat() || type.getElementTypeBitWidth() != bits) {
+      op->emitOpError() << "needs flat tensors of factors of " << bits << " bits";
+      return 0;
+    }
+  return bits;
+}
+
+LogicalResult MultiplyTilesOp::verify() {
+  const unsigned bits = verifyProduct(*this, getElement(), getSums(), {getLhs(), getRhs()});
+  if (!bits)
+    return failure();
+  if (getLhsSteps().empty() || getLhsSteps().size() != getRhsSteps().size())
+    return emitOpError("has other terms on its left than on its right");
+  if (failed(verifyLayout(*this, getLhsLayout(), getLhsSteps(), bits)) ||
+      failed(verifyLayout(*this, getRhsLayout(), getRhsSteps(), bits)))
+    return failure();
+  return verifyReachedByAll(*this, /*warps=*/true);
+}
+
+LogicalResult MultiplyHeldOp::verify() {
+  constexpr size_t wordsOfTerms = 4;
+  const unsigned bits = verifyProduct(*this, getElement(), getSums(), {getRhs()});
+  if (!bits || failed(verifyLayout(*this, getRhsLayout(), getRhsSteps(), bits)))
+    return failure();
+  if (getRhsSteps().empty() || getLhs().size() != wordsOfTerms * getRhsSteps().size())
+    return emitOpError("has other terms on its left than on its right");
   return verifyReachedByAll(*this, /*warps=*/true);
 }
 

@@ -105,8 +105,13 @@ def XlaGpu_PureCallOp : XlaGpu_Op<"pure_call", [Pure, CallOpInterface, DeclareOp
 def XlaGpu_AllocateSharedOp : XlaGpu_Op<"allocate_shared", [MemoryEffects<[MemAlloc]>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "Uninitialised tensor shared by the threads of the block";
-  let description = "`%s = xla_gpu.allocate_shared : tensor<32x33xf32>`. Two of them are two buffers: never merged.";
+  let description = [{
+    `%s = xla_gpu.allocate_shared : tensor<32x33xf32>`. Two of them are two buffers: never merged. With `{alignment = 1024}`
+    it starts at a multiple of so many bytes, else at one of 16.
+  }];
+  let arguments = (ins OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$alignment);
   let results = (outs AnyStaticShapeTensor:$result);
+  let builders = [OpBuilder<(ins "::mlir::RankedTensorType":$type), [{ build($_builder, $_state, type, IntegerAttr()); }]>];
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
@@ -115,11 +120,14 @@ def XlaGpu_SyncThreadsOp : XlaGpu_Op<"sync_threads", [
   let summary = "Block barrier that orders accesses to the given tensors";
   let description = [{
     `%a2, %b2 = xla_gpu.sync_threads %a, %b : tensor<4xf32>, tensor<8xf32>`: what is read from `%a2` was written before
-    the barrier by any thread of the block. No condition around it may depend on the thread.
+    the barrier by any thread of the block. No condition around it may depend on the thread. `of 256`: of so many threads,
+    all that come here, whole warps.
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$operands);
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$threads);
   let results = (outs Variadic<AnyRankedTensor>:$results);
-  let assemblyFormat = "$operands attr-dict `:` type($operands)";
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$types, "::mlir::ValueRange":$operands),
+                            [{ build($_builder, $_state, types, operands, IntegerAttr()); }]>];
+  let assemblyFormat = "$operands (`of` $threads^)? attr-dict `:` type($operands)";
   let hasVerifier = 1;
 }
 
@@ -131,7 +139,8 @@ def XlaGpu_ShuffleReduceOp : XlaGpu_Op<"shuffle_reduce", [Pure, DeclareOpInterfa
     `@f(own values..., values of lane + d...)`. Lane 0 of each group of 32 ends with the reduction of the group; other
     lanes with partial results. With `to_all`, every lane calls it with the values of lane `own xor d`, and all lanes of
     the group end with its reduction, bit for bit the same if `@f` does not care for the order of its two arguments. The
-    distance is a power of two below the warp size. No condition around it may depend on the thread: predicated_extract gives what has nothing to add a neutral value, predicated_insert lets one lane write.
+    distance is a power of two below the warp size. No condition around it may depend on the thread: predicated_extract
+    gives what has nothing to add a neutral value, predicated_insert lets one lane write.
   }];
   let arguments = (ins Variadic<AnyType>:$operands, FlatSymbolRefAttr:$combiner,
                        ConfinedAttr<I64Attr, [IntPositive]>:$max_distance, UnitAttr:$to_all);
@@ -185,6 +194,134 @@ def XlaGpu_MultiplyFragmentsOp : XlaGpu_Op<"multiply_fragments", [Pure,
   let assemblyFormat = [{
     $lhs `,` $rhs `,` $sums attr-dict `:` custom<Fragments>($element, $rhsElement, type($lhs), type($rhs), type($sums))
   }];
+  let hasVerifier = 1;
+}
+
+def XlaGpu_MultiplyTilesOp : XlaGpu_Op<"multiply_tiles", [
+    TypesMatchWith<"results are the sums", "sums", "results", "$_self">]> {
+  let summary = "Starts a warpgroup's product of matrices in shared memory, added to sums";
+  let description = [{
+    ```
+    %d:4 = xla_gpu.multiply_tiles %a[%i], %b[%j], (%c0, %c1, %c2, %c3) {
+        element = bf16, lhsLayout = array<i64: 16, 1024, 128, 0>, lhsSteps = array<i64: 0, 32, 64, 96>,
+        rhsLayout = array<i64: 16, 1024, 128, 0>, rhsSteps = array<i64: 0, 32, 64, 96>}
+        : tensor<4096xbf16>, tensor<512xbf16>, f32, f32, f32, f32
+    ```
+    64 rows of %a by n columns of %b, added to 64 x n sums, of which a thread has n / 2. Lane 4 i + j of warp w of the four
+    has, at 4 m + 2 h + l, that of row 16 w + 8 h + i and column 8 m + 2 j + l. Factors are read behind the threads' backs:
+    sums are known, and factors may be overwritten, when `await_products` has waited for it. What is read was published
+    (`publish_tiles`) and is behind a barrier. All 128 threads come here together.
+
+    `lhsLayout`, `rhsLayout`: [leading, stride, span, along], distances in bytes as descriptors of matrices in shared memory
+    have them (PTX ISA, "Matrix Descriptor"): `span` is the bytes of a swizzled row, 0 of none; `along` is 1 if rows, or
+    columns, are neighbours, 0 if terms are. `lhsSteps`, `rhsSteps`: where each 32 bytes of terms begin, in bytes from
+    the first; as many products are made.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$lhs, Index:$lhsAt, AnyStaticShapeTensor:$rhs, Index:$rhsAt,
+                       Variadic<AnyTypeOf<[F32, I32]>>:$sums, TypeAttr:$element, OptionalAttr<TypeAttr>:$rhsElement,
+                       DenseI64ArrayAttr:$lhsLayout, DenseI64ArrayAttr:$rhsLayout, DenseI64ArrayAttr:$lhsSteps,
+                       DenseI64ArrayAttr:$rhsSteps);
+  let results = (outs Variadic<AnyTypeOf<[F32, I32]>>:$results);
+  let assemblyFormat = [{
+    $lhs `[` $lhsAt `]` `,` $rhs `[` $rhsAt `]` `,` `(` $sums `)` attr-dict `:` type($lhs) `,` type($rhs) `,` type($sums)
+  }];
+  let hasVerifier = 1;
+}
+
+def XlaGpu_MultiplyHeldOp : XlaGpu_Op<"multiply_held", [AttrSizedOperandSegments,
+    TypesMatchWith<"results are the sums", "sums", "results", "$_self">]> {
+  let summary = "Starts a warpgroup's product of fragments in registers and a matrix in shared memory, added to sums";
+  let description = [{
+    As multiply_tiles, but that of the left side each warp has its 16 rows in registers: for each 32 bytes of terms four words
+    a thread, as multiply_fragments has them. They may be overwritten when the products were awaited.
+  }];
+  let arguments = (ins Variadic<I32>:$lhs, AnyStaticShapeTensor:$rhs, Index:$rhsAt, Variadic<AnyTypeOf<[F32, I32]>>:$sums,
+                       TypeAttr:$element, DenseI64ArrayAttr:$rhsLayout, DenseI64ArrayAttr:$rhsSteps);
+  let results = (outs Variadic<AnyTypeOf<[F32, I32]>>:$results);
+  let assemblyFormat = [{
+    `(` $lhs `)` `,` $rhs `[` $rhsAt `]` `,` `(` $sums `)` attr-dict `:` type($rhs) `,` type($sums)
+  }];
+  let hasVerifier = 1;
+}
+
+def XlaGpu_AwaitProductsOp : XlaGpu_Op<"await_products", [
+    TypesMatchWith<"results are the sums", "sums", "results", "$_self">]> {
+  let summary = "Waits for a warpgroup's products of tiles";
+  let description = [{
+    `%s2 = xla_gpu.await_products %s but 1 : f32`: all that `multiply_tiles` started are there, but those of the last one.
+  }];
+  let arguments = (ins Variadic<AnyTypeOf<[F32, I32]>>:$sums, ConfinedAttr<I64Attr, [IntNonNegative]>:$open);
+  let results = (outs Variadic<AnyTypeOf<[F32, I32]>>:$results);
+  let assemblyFormat = "$sums `but` $open attr-dict `:` type($sums)";
+}
+
+def XlaGpu_PublishTilesOp : XlaGpu_Op<"publish_tiles", [
+    MemoryEffects<[MemRead, MemWrite]>, TypesMatchWith<"results are the operands", "operands", "results", "$_self">]> {
+  let summary = "What the thread wrote to shared tensors can be read by multiply_tiles, behind the next barrier";
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$operands attr-dict `:` type($operands)";
+}
+
+// --- a ring of tiles: one thread copies them in bulk, others wait for them
+
+def XlaGpu_InitBarriersOp : XlaGpu_Op<"init_barriers"> {
+  let summary = "Makes barriers in shared memory, each with so many arrivals a phase";
+  let description = [{
+    `xla_gpu.init_barriers %b, [1, 1, 2, 2] : tensor<4xi64>`: by one thread; others use them behind a barrier of the block.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$barriers, DenseI64ArrayAttr:$arrivals);
+  let assemblyFormat = "$barriers `,` $arrivals attr-dict `:` type($barriers)";
+}
+
+def XlaGpu_ArriveOp : XlaGpu_Op<"arrive"> {
+  let summary = "The thread arrives at a barrier in shared memory";
+  let description = [{
+    `xla_gpu.arrive %b[%i] expecting 4096 if %c : tensor<4xi64>`: where the condition holds. The phase is not over until
+    so many bytes were copied for it, too. `in 2`: at that of each of so many blocks of the cluster.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$barriers, Index:$index, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$bytes,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$blocks, Optional<I1>:$condition);
+  let assemblyFormat = [{
+    $barriers `[` $index `]` (`expecting` $bytes^)? (`in` $blocks^)? (`if` $condition^)? attr-dict `:` type($barriers)
+  }];
+}
+
+def XlaGpu_AwaitPhaseOp : XlaGpu_Op<"await_phase"> {
+  let summary = "Waits until a phase of a barrier is over";
+  let description = [{
+    `xla_gpu.await_phase %b[%i], %p : tensor<4xi64>`: that with parity %p, 0 or 1; of a barrier whose first phase goes on, the
+    one before it, of parity 1, is over.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$barriers, Index:$index, I32:$parity);
+  let assemblyFormat = "$barriers `[` $index `]` `,` $parity attr-dict `:` type($barriers)";
+}
+
+def XlaGpu_CopyBoxOp : XlaGpu_Op<"copy_box"> {
+  let summary = "Starts a bulk copy of a tensor map's box into shared memory";
+  let description = [{
+    `xla_gpu.copy_box %map[%x, %y] into %t[%j] for %b[%i] : tensor<128xi8>, tensor<8192xbf16>, tensor<4xi64>`: the box
+    whose first element has these coordinates, the innermost first; elements that are not there are zeros. When it is
+    there, its bytes are counted at the barrier. With `to 3`, it goes to the same place of these blocks of the cluster, a mask, and is counted there.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$map, Variadic<Index>:$coordinates, AnyStaticShapeTensor:$dest, Index:$at,
+                       AnyStaticShapeTensor:$barriers, Index:$index, OptionalAttr<I64Attr>:$blocks);
+  let assemblyFormat = [{
+    $map `[` $coordinates `]` `into` $dest `[` $at `]` `for` $barriers `[` $index `]` (`to` $blocks^)? attr-dict
+    `:` type($map) `,` type($dest) `,` type($barriers)
+  }];
+}
+
+def XlaGpu_SyncClusterOp : XlaGpu_Op<"sync_cluster"> {
+  let summary = "Barrier of all threads of a cluster's blocks, which orders what they did";
+  let assemblyFormat = "attr-dict";
+}
+
+def XlaGpu_SetRegistersOp : XlaGpu_Op<"set_registers"> {
+  let summary = "The warpgroup gives registers away, or waits for more";
+  let description = "`xla_gpu.set_registers 232 more`: so many a thread. All its warps come here together.";
+  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$count, UnitAttr:$more);
+  let assemblyFormat = "$count (`more` $more^)? attr-dict";
   let hasVerifier = 1;
 }
 

@@ -5,9 +5,12 @@
 
 #include "hloc/dialect/TensorLayout.h"
 #include "passes/LowerAtomic.h"
+#include "passes/LowerProducts.h"
 #include "passes/TensorMemory.h"
 
 #include "fmt/format.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 namespace hloc {
 #define GEN_PASS_DEF_LOWERTENSORS
@@ -93,9 +96,20 @@ private:
     function.walk([&](LoadFragmentsOp op) {
       bitsOfFragments[op] = op.getSource().getType().getElementType().getIntOrFloatBitWidth();
     });
+    function.walk([&](MultiplyTilesOp op) {
+      bitsOfFragments[op] = op.getLhs().getType().getElementType().getIntOrFloatBitWidth();
+    });
+    function.walk([&](MultiplyHeldOp op) {
+      bitsOfFragments[op] = op.getRhs().getType().getElementType().getIntOrFloatBitWidth();
+    });
+    function.walk(
+        [&](CopyBoxOp op) { bitsOfFragments[op] = op.getDest().getType().getElementType().getIntOrFloatBitWidth(); });
     for (BlockArgument argument : function.getArguments())
       if (isTensor(argument.getType()))
         argument.setType(pointer);
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (function.getArgAttr(i, attr::tensorMap))
+        passByValue(function, i);
     SmallVector<Type> results;
     for (Type type : function.getResultTypes())
       if (!isTensor(type))
@@ -108,6 +122,16 @@ private:
       if (failed(lowerBlock(block)))
         return failure();
     return success();
+  }
+
+  /// A tensor map: as the driver wants it, and such that its address is that of the parameter itself.
+  void passByValue(func::FuncOp function, unsigned argument) {
+    constexpr int64_t alignment = 64;
+    function.removeArgAttr(argument, attr::tensorMap);
+    auto bytes = LLVM::LLVMArrayType::get(rewriter.getI8Type(), bytesOfTensorMap);
+    function.setArgAttr(argument, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(bytes));
+    function.setArgAttr(argument, LLVM::LLVMDialect::getAlignAttrName(), rewriter.getI64IntegerAttr(alignment));
+    function.setArgAttr(argument, NVVM::NVVMDialect::getGridConstantAttrName(), rewriter.getUnitAttr());
   }
 
   LogicalResult lowerBlock(Block &block) {
@@ -147,6 +171,25 @@ private:
       rewriter.replaceOp(op, op->getOperand(0));
     } else if (auto fragments = dyn_cast<LoadFragmentsOp>(op)) {
       rewriter.replaceOp(op, loadFragments(fragments, memory));
+    } else if (auto products = dyn_cast<MultiplyTilesOp>(op)) {
+      auto address = [&](unsigned tile) {
+        Type factor = rewriter.getIntegerType(bitsOfFragments.lookup(op));
+        return memory.address(op->getOperand(tile), op->getOperand(tile + 1), factor);
+      };
+      rewriter.replaceOp(op, multiplyTiles(products, address(0), address(2), rewriter));
+    } else if (auto held = dyn_cast<MultiplyHeldOp>(op)) {
+      const auto rhs = unsigned(held.getLhs().size());
+      Type factor = rewriter.getIntegerType(bitsOfFragments.lookup(op));
+      rewriter.replaceOp(op,
+                         multiplyHeld(held, memory.address(op->getOperand(rhs), held.getRhsAt(), factor), rewriter));
+    } else if (auto await = dyn_cast<AwaitProductsOp>(op)) {
+      rewriter.replaceOp(op, awaitProducts(await, rewriter));
+    } else if (isa<PublishTilesOp>(op)) {
+      publishTiles(op->getLoc(), rewriter);
+      rewriter.replaceOp(op, op->getOperands());
+    } else if (isa<InitBarriersOp, ArriveOp, AwaitPhaseOp, CopyBoxOp, SyncClusterOp, SetRegistersOp>(op)) {
+      lowerRing(op, memory);
+      rewriter.eraseOp(op);
     } else if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
       return lowerCopy(copy, memory);
     } else if (isa<CommitCopiesOp>(op)) {
@@ -165,8 +208,11 @@ private:
       if (failed(array))
         return failure();
       rewriter.replaceOp(op, *array);
-    } else if (isa<SyncThreadsOp>(op)) {
-      gpu::BarrierOp::create(rewriter, op->getLoc());
+    } else if (auto barrier = dyn_cast<SyncThreadsOp>(op)) {
+      if (barrier.getThreads())
+        syncThreads(op->getLoc(), int64_t(*barrier.getThreads()), rewriter);
+      else
+        gpu::BarrierOp::create(rewriter, op->getLoc());
       rewriter.replaceOp(op, op->getOperands());
     } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       if (isTensor(constant.getType()))
@@ -183,6 +229,26 @@ private:
       return lowerOther(op);
     }
     return success();
+  }
+
+  void lowerRing(Operation *op, MemoryBuilder &memory) {
+    Type barrier = rewriter.getI64Type();
+    if (auto made = dyn_cast<InitBarriersOp>(op)) {
+      initBarriers(made, op->getOperand(0), rewriter);
+    } else if (auto arrival = dyn_cast<ArriveOp>(op)) {
+      arrive(arrival, memory.address(op->getOperand(0), arrival.getIndex(), barrier), rewriter);
+    } else if (auto await = dyn_cast<AwaitPhaseOp>(op)) {
+      awaitPhase(await, memory.address(op->getOperand(0), await.getIndex(), barrier), rewriter);
+    } else if (auto copy = dyn_cast<CopyBoxOp>(op)) {
+      const unsigned dest = 1 + unsigned(copy.getCoordinates().size()), barriers = dest + 2;
+      Type element = rewriter.getIntegerType(bitsOfFragments.lookup(op));
+      copyBox(copy, op->getOperand(0), memory.address(op->getOperand(dest), copy.getAt(), element),
+              memory.address(op->getOperand(barriers), copy.getIndex(), barrier), rewriter);
+    } else if (isa<SyncClusterOp>(op)) {
+      syncCluster(op->getLoc(), rewriter);
+    } else {
+      setRegisters(cast<SetRegistersOp>(op), rewriter);
+    }
   }
 
   Value loadFragments(LoadFragmentsOp op, MemoryBuilder &memory) {
@@ -374,12 +440,12 @@ private:
   // --- memory of the kernel itself
 
   Value global(Operation *op, StringRef stem, unsigned number, RankedTensorType type, Attribute value,
-               unsigned addressSpace) {
+               unsigned addressSpace, uint64_t alignment = arrayAlignment) {
     std::string name = (prefix + "__" + stem + "_" + Twine(number)).str();
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(module.getBody());
     auto array = LLVM::GlobalOp::create(rewriter, op->getLoc(), arrayTypeOf(type), /*isConstant=*/bool(value),
-                                        LLVM::Linkage::Internal, name, value, arrayAlignment, addressSpace);
+                                        LLVM::Linkage::Internal, name, value, alignment, addressSpace);
     if (!value) { // shared memory starts uninitialised
       Block *block = rewriter.createBlock(&array.getInitializerRegion());
       rewriter.setInsertionPointToStart(block);
@@ -393,12 +459,14 @@ private:
 
   Value sharedArray(Operation *op) {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    return global(op, "shared", sharedCount++, type, {}, sharedAddressSpace);
+    return global(op, "shared", sharedCount++, type, {}, sharedAddressSpace, alignmentOf(cast<AllocateSharedOp>(op)));
   }
+
+  static uint64_t alignmentOf(AllocateSharedOp op) { return op.getAlignment().value_or(arrayAlignment); }
 
   /// The next part of the one array whose size the launch decides.
   FailureOr<Value> dynamicArray(Operation *op, int64_t size) {
-    const uint64_t start = llvm::alignTo(dynamicBytes, arrayAlignment);
+    const uint64_t alignment = alignmentOf(cast<AllocateSharedOp>(op)), start = llvm::alignTo(dynamicBytes, alignment);
     LLVM::LLVMArrayType type = arrayTypeOf(cast<RankedTensorType>(op->getResult(0).getType()));
     dynamicBytes = start + uint64_t(type.getNumElements()) * type.getElementType().getIntOrFloatBitWidth() / 8;
     if (dynamicBytes > uint64_t(size))
@@ -412,6 +480,7 @@ private:
       array = LLVM::GlobalOp::create(rewriter, op->getLoc(), LLVM::LLVMArrayType::get(byte, 0), /*isConstant=*/false,
                                      LLVM::Linkage::External, name, Attribute(), arrayAlignment, sharedAddressSpace);
     }
+    array.setAlignment(std::max(alignment, array.getAlignment().value_or(arrayAlignment)));
     rewriter.setInsertionPointToStart(&op->getParentOfType<func::FuncOp>().getBody().front());
     Value all = LLVM::AddressOfOp::create(rewriter, op->getLoc(), array);
     if (start == 0)

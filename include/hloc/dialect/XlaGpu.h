@@ -44,9 +44,14 @@ inline constexpr llvm::StringLiteral sliceIndex = "xla_gpu.slice_index";
 inline constexpr llvm::StringLiteral invariant = "xla_gpu.invariant";
 inline constexpr llvm::StringLiteral range = "xla_gpu.range";
 inline constexpr llvm::StringLiteral noCompute = "xla_gpu.no_compute";
+/// Of an argument of the entry: a tensor map, by value.
+inline constexpr llvm::StringLiteral tensorMap = "xla_gpu.tensor_map";
 /// On the module, by lower-index: width of `index`, 32 or 64.
 inline constexpr llvm::StringLiteral indexBits = "xla_gpu.index_bits";
 } // namespace attr
+
+/// As the driver makes them (CUtensorMap).
+inline constexpr int64_t bytesOfTensorMap = 128;
 
 /// The attribute value of `xla_gpu.range`.
 mlir::ArrayAttr rangeAttr(mlir::MLIRContext *context, Interval interval);
