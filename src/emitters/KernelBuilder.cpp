@@ -64,6 +64,15 @@ void KernelBuilder::makeEntry(llvm::StringRef name) {
     if (written)
       results.push_back(arguments.back());
   }
+  const auto numBuffers = arguments.size();
+  numTensorMaps = unsigned(tensorMapsOf(plan.plan).size());
+  for (unsigned i = 0; i < numTensorMaps; ++i) {
+    attributes.push_back(
+        b.getDictionaryAttr({b.getNamedAttr(xla_gpu::attr::sliceIndex, b.getIndexAttr(int64_t(arguments.size()))),
+                             b.getNamedAttr(xla_gpu::attr::invariant, b.getUnitAttr()),
+                             b.getNamedAttr(xla_gpu::attr::tensorMap, b.getUnitAttr())}));
+    arguments.push_back(RankedTensorType::get({xla_gpu::bytesOfTensorMap}, b.getI8Type()));
+  }
   entry = func::FuncOp::create(b, name, b.getFunctionType(arguments, results));
   entry.setAllArgAttrs(attributes);
   entry->setAttr(xla_gpu::attr::entry, b.getUnitAttr());
@@ -76,7 +85,7 @@ void KernelBuilder::makeEntry(llvm::StringRef name) {
   // Dumps name values after the locations they have.
   for (auto [instr, argument] : llvm::zip(fusion.parameters(), entry.getArguments()))
     argument.setLoc(locationOf(*instr, b.getContext()));
-  ValueRange buffers = entry.getArguments().drop_front(fusion.parameters().size());
+  ValueRange buffers = ValueRange(entry.getArguments()).take_front(numBuffers).drop_front(fusion.parameters().size());
   ValueRange outputs = buffers.take_front(fusion.roots().size()), scratch = buffers.drop_front(outputs.size());
   outputValues.assign(outputs.begin(), outputs.end());
   scratchValues.assign(scratch.begin(), scratch.end());

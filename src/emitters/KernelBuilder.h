@@ -37,6 +37,11 @@ public:
   llvm::ArrayRef<IndexingVariable> idVariables() const { return idBounds; }
   /// A value, an index of this range that code() makes here, as one more variable; before maps are made.
   mlir::AffineExpr addVariable(mlir::Value value, IndexingVariable variable);
+  /// From here on, the thread is `value`, one of the first `count`: where only these come.
+  void setThread(mlir::Value value, int64_t count) {
+    idValues.front() = value;
+    idBounds.front().bounds = Interval{0, count - 1};
+  }
   mlir::AffineExpr thread() const;
   mlir::AffineExpr lane() const { return thread() % 32; }
   mlir::AffineExpr warp() const { return thread().floorDiv(32); }
@@ -63,6 +68,8 @@ public:
 
   /// The fusion's parameter of this number, which is read.
   mlir::Value parameter(unsigned number) { return entry.getArgument(number); }
+  /// The tensor map of this number, of those that the plan's hero has.
+  mlir::Value tensorMap(unsigned number) { return entry.getArgument(entry.getNumArguments() - numTensorMaps + number); }
   /// The output buffers as they are now, by root; a hero replaces those it wrote.
   std::vector<mlir::Value> &outputs() { return outputValues; }
   /// The same for scratch buffers.
@@ -85,6 +92,7 @@ private:
   DiagnosticEngine &diagnostics;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp entry;
+  unsigned numTensorMaps = 0; ///< the last arguments of the entry
   CodeBuilder b;
   llvm::SmallVector<mlir::Value> idValues;
   llvm::SmallVector<IndexingVariable> idBounds;

@@ -30,7 +30,7 @@ int64_t powerOfTwo(int64_t size, int64_t least) { return std::max(powerOf2Ceil(s
 int64_t registersOf(const AttentionPlan &plan) {
   const int64_t held = plan.holdsScores ? plan.pieces() : 1;
   const int64_t dots = plan.beside ? 2 : 1, scores = held * dots * plan.piece() / 2, sums = plan.columns() / 2;
-  const int64_t rows = plan.holdsRows() ? plan.termsOfRows() / 4 : 4;
+  const int64_t rows = plan.holdsRows() ? plan.termsOfRows() / 4 : plan.scores.tile.ofWarpgroups ? plan.piece() / 4 : 4;
   auto loaded = [&](const ContractionPlan &dot, int64_t inRow) {
     return dot.columns.copied ? 0 : plan.piece() * inRow / plan.scores.tile.threads() / 2;
   };
@@ -107,6 +107,14 @@ void countKeptPieces(AttentionPlan &plan, const KeptKeys &keys) {
   plan.beginsWithLastRows = keptPiecesOf(plan, keys, tiles - 1) > keptPiecesOf(plan, keys, 0);
 }
 
+/// Warpgroups multiply 16-bit factors; what weights are in pieces of, and dots beside, warps multiply by themselves.
+/// Tiles begin at multiples of swizzled rows.
+bool mayBeInGroups(const AttentionPlan &plan, int64_t piece, int64_t columns, const TargetInfo &target) {
+  constexpr int64_t leastPiece = 64, leastColumns = 32, mostColumns = 256;
+  return target.hasWarpgroups() && !plan.beside && deviceBits(plan.scores.fragmentType(plan.scores.rows)) == 16 &&
+         piece >= leastPiece && columns >= leastColumns && columns <= mostColumns;
+}
+
 /// Where not every multiprocessor has a block, smaller ones are a little faster, and read keys many times as often.
 constexpr double nearlyAsFastHere = 1.2;
 
@@ -119,9 +127,11 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionSides &sides,
     return Rejection{tooLarge(plan)};
   std::vector<std::pair<AttentionPlan, Effort>> fitting;
   double least = std::numeric_limits<double>::infinity();
+  bool inGroups = false;
   auto tileOf = [&](int64_t warps, int64_t tileColumns, int64_t depth) {
     ContractionTile tile;
     tile.onTensorCores = true;
+    tile.ofWarpgroups = inGroups;
     tile.warpRows = warps;
     tile.threadRows = 2;
     tile.threadColumns = tileColumns / tile.laneColumns();
@@ -131,9 +141,15 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionSides &sides,
   };
   const unsigned outputVector = chooseOutputVector(plan.product, graph, context);
   const KeptKeys keysOfRows = plan.keysOfRows(context);
-  for (int64_t warps : {8, 4, 2, 1})
+  struct Rows {
+    int64_t warps;
+    bool inGroups;
+  };
+  for (const Rows rows : {Rows{8, true}, Rows{4, true}, Rows{8, false}, Rows{4, false}, Rows{2, false}, Rows{1, false}})
     for (int64_t piece : {128, 64, 32, 16}) {
-      if (piece > powerOfTwo(plan.keys(), 16))
+      const int64_t warps = rows.warps;
+      inGroups = rows.inGroups;
+      if (piece > powerOfTwo(plan.keys(), 16) || (inGroups && !mayBeInGroups(plan, piece, columns, target)))
         continue;
       plan.scores.tile = tileOf(warps, piece, terms);
       plan.product.tile = tileOf(warps, columns, piece);
@@ -155,7 +171,7 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionSides &sides,
         plan.holdsScores = holds;
         plan.skipsPieces = !holds && kept;
         countKeptPieces(plan, kept);
-        if (holds && plan.beside)
+        if (holds && (plan.beside || inGroups))
           continue;
         if (registersOf(plan) > int64_t(registersOfThread) || plan.sharedBytes() > target.maxSharedBytes ||
             plan.blocks() > int64_t(target.maxGridX))
@@ -286,7 +302,8 @@ std::string AttentionPlan::toString() const {
                                          : "");
   if (beside)
     os << fmt::format("beside `{}`, {} times; ", beside->hero->name().str(), passesOfBeside());
-  os << fmt::format("blocks of {} rows, pieces of {} keys{}; roots ", scores.tile.rows(), piece(),
+  os << fmt::format("blocks of {} rows{}, pieces of {} keys{}; roots ", scores.tile.rows(),
+                    scores.tile.ofWarpgroups ? " in warpgroups" : "", piece(),
                     holdsScores ? ", scores in registers"
                     : isOnline  ? ""
                                 : fmt::format(", {} times", passes()));

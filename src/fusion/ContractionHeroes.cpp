@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -121,6 +122,43 @@ std::variant<ContractionPlan, Rejection> beginContraction(const FusionGraph &gra
   if (std::optional<Rejection> why = assignRoots(graph, context, plan))
     return std::move(*why);
   return plan;
+}
+
+std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
+  const std::optional<unsigned> part = plan.minorOfStored();
+  if (!part)
+    return std::nullopt;
+  const unsigned minor = plan.space.resultDim(*part);
+  const int64_t least = std::min<int64_t>(plan.space.dim(*part), 2);
+  const std::vector<IndexingMap> places = outputMaps(graph, plan.heroes(), plan.roots, context);
+  for (auto [number, place] : llvm::zip_equal(plan.roots, places))
+    if (neighboursKept(place, graph.roots()[number].shape, minor, least) < least)
+      return Rejection{fmt::format("output {} has other neighbours than `{}`", number, plan.hero->name().str())};
+  return std::nullopt;
+}
+
+bool dependsOnDim(const IndexingMap &map, unsigned dim) {
+  auto reads = [&](AffineExpr expression) { return expression.isFunctionOfDim(dim); };
+  return llvm::any_of(map.affine().getResults(), reads) ||
+         llvm::any_of(map.constraints(), [&](const auto &constraint) { return reads(constraint.first); });
+}
+
+/// One test of indices for an element is done under predicates; those behind others, and in loops, are branches.
+/// (GroupChain counts the branches of loops, where one concatenate or pad is enough.)
+unsigned testsBefore(const HloInstruction &operand) {
+  llvm::SmallPtrSet<const HloInstruction *, 16> seen;
+  llvm::SmallVector<const HloInstruction *> open = {&operand};
+  unsigned tests = 0;
+  bool hasLoop = false;
+  while (!open.empty()) {
+    const HloInstruction *instr = open.pop_back_val();
+    if (!seen.insert(instr).second)
+      continue;
+    tests += llvm::is_contained({Opcode::Concatenate, Opcode::Pad, Opcode::DynamicUpdateSlice}, instr->opcode());
+    hasLoop |= hasTrait(instr->opcode(), OpcodeTrait::Contracts);
+    llvm::append_range(open, instr->operands());
+  }
+  return hasLoop ? 2 * tests : tests;
 }
 
 /// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.

@@ -51,10 +51,16 @@ private:
 /// Tiles that a plan of sums of so many terms may have: of threads' own products, on tensor cores.
 void addTilesOfThreads(const ContractionPlan &plan, int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles);
 void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles);
+/// By warpgroups: where factors are not of 16 bits, of those plans whose sides lie along their sums.
+void addTilesOfWarpgroups(ContractionPlan plan, int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles);
 
 /// Results of one row have to be stored side by side.
 std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph,
                                       mlir::MLIRContext *context);
+/// Are results of the map, or where it has any, about that dim?
+bool dependsOnDim(const IndexingMap &map, unsigned dim);
+/// Tests of indices that stand before an element of an operand; all twice where any of it is a loop.
+unsigned testsBefore(const HloInstruction &operand);
 /// How outputs are stored of a tile on tensor cores (ContractionPlan::outputVector).
 unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, mlir::MLIRContext *context);
 

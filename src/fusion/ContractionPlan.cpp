@@ -1,6 +1,7 @@
 #include "fusion/ContractionMatch.h"
 #include "fusion/OpWork.h"
 #include "fusion/OperandStrides.h"
+#include "fusion/TileMaps.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/OutputMaps.h"
 #include "hloc/fusion/PlanCounts.h"
@@ -32,57 +33,14 @@ constexpr int64_t leastStepsOfSplit = 4;
 constexpr double splitsInFlight = 8;
 /// Registers of a thread for what is on its way of a tile that is deep. An estimate.
 constexpr int64_t mostWordsOfDeepTiles = 32;
-/// Of tiles in shared memory.
-constexpr int64_t mostStages = 4;
+/// Of tiles in shared memory; of a ring, whose barriers are no more work for more of them.
+constexpr int64_t mostStages = 4, mostStagesOfRing = 6;
 /// For the threads of one block at least.
 constexpr int64_t registersOfMultiprocessor = 1 << 16;
 /// Of a kernel that combines.
 constexpr uint32_t combiningThreads = 128;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
 constexpr int64_t maxOpsPerThread = 2048;
-
-} // namespace
-
-std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
-  const std::optional<unsigned> part = plan.minorOfStored();
-  if (!part)
-    return std::nullopt;
-  const unsigned minor = plan.space.resultDim(*part);
-  const int64_t least = std::min<int64_t>(plan.space.dim(*part), 2);
-  const std::vector<IndexingMap> places = outputMaps(graph, plan.heroes(), plan.roots, context);
-  for (auto [number, place] : llvm::zip_equal(plan.roots, places))
-    if (neighboursKept(place, graph.roots()[number].shape, minor, least) < least)
-      return Rejection{fmt::format("output {} has other neighbours than `{}`", number, plan.hero->name().str())};
-  return std::nullopt;
-}
-
-namespace {
-
-// --- rows, columns, depth
-
-/// One test of indices for an element is done under predicates; those behind others, and in loops, are branches.
-/// (GroupChain counts the branches of loops, where one concatenate or pad is enough.)
-unsigned testsBefore(const HloInstruction &operand) {
-  llvm::SmallPtrSet<const HloInstruction *, 16> seen;
-  llvm::SmallVector<const HloInstruction *> open = {&operand};
-  unsigned tests = 0;
-  bool hasLoop = false;
-  while (!open.empty()) {
-    const HloInstruction *instr = open.pop_back_val();
-    if (!seen.insert(instr).second)
-      continue;
-    tests += llvm::is_contained({Opcode::Concatenate, Opcode::Pad, Opcode::DynamicUpdateSlice}, instr->opcode());
-    hasLoop |= hasTrait(instr->opcode(), OpcodeTrait::Contracts);
-    llvm::append_range(open, instr->operands());
-  }
-  return hasLoop ? 2 * tests : tests;
-}
-
-bool dependsOnDim(const IndexingMap &map, unsigned dim) {
-  auto reads = [&](AffineExpr expression) { return expression.isFunctionOfDim(dim); };
-  return llvm::any_of(map.affine().getResults(), reads) ||
-         llvm::any_of(map.constraints(), [&](const auto &constraint) { return reads(constraint.first); });
-}
 
 } // namespace
 
@@ -376,6 +334,8 @@ private:
     const bool byTensorCores = mayUseTensorCores();
     if (byTensorCores)
       addTilesOfFragments(plan, depth, tiles);
+    if (byTensorCores && target.hasWarpgroups() && plan.hero->shape().elementType() != ElementType::F64)
+      addTilesOfWarpgroups(plan, depth, tiles);
     if (!byTensorCores || !ContractionPlan::multipliesWholeFactors(*plan.hero))
       addTilesOfThreads(plan, depth, tiles);
     return tiles;
@@ -428,12 +388,22 @@ private:
 
   /// Why a tile that there is cannot be had with so many stages.
   std::string whyNot(const ContractionTile &tile, int64_t stages) {
-    if (stages > mostStages)
-      return fmt::format("there are no more than {} stages", mostStages);
+    const int64_t most = tile.hasProducer ? mostStagesOfRing : mostStages;
+    if (stages > most)
+      return fmt::format("there are no more than {} stages", most);
     beginTile(tile);
-    chooseAllCopies();
+    if (tile.cluster > 1 && plan.rowTiles() % tile.cluster != 0)
+      return "blocks of rows do not come in pairs";
+    if (tile.hasProducer && (stages == 1 || !chooseMaps()))
+      return stages == 1 ? "a ring has two stages at least"
+                         : "tensor maps cannot copy what sides are made of: matrices of parameters, of 8 or 16 bits, "
+                           "whose rows are multiples of 16 bytes apart";
+    if (!tile.hasProducer)
+      chooseAllCopies();
     if (!haveAlikeResults())
       return unlikeResults;
+    if (!canBeInWarpgroups())
+      return "warpgroups multiply factors of these types only along their sums";
     if (stages > 1 && !mayHaveStages())
       return plan.tile.onTensorCores ? "what all sides are made of goes through registers, of which there are too few"
                                      : "threads multiply what all sides are made of in one stage";
@@ -482,7 +452,9 @@ private:
     auto weight = [&](const Way &way) { return way.time.seconds * std::sqrt(way.time.sectors); };
     const Way best = *llvm::min_element(ways, [&](const Way &a, const Way &b) { return weight(a) < weight(b); });
     beginTile(best.tile);
-    if (best.tile.stages > 1)
+    if (best.tile.hasProducer)
+      (void)chooseMaps();
+    else if (best.tile.stages > 1)
       chooseAllCopies();
     plan.tile.stages = best.tile.stages;
     plan.splits = best.splits;
@@ -513,6 +485,10 @@ private:
     for (const ContractionTile &tile : candidates(llvm::product_of(plan.depthSizes))) {
       beginTile(tile);
       const llvm::SmallVector<int64_t> parts = splitCounts();
+      if (tile.hasProducer) {
+        forEachRing(parts, visit);
+        continue;
+      }
       for (plan.tile.stages = 1; plan.tile.stages <= mostStages; ++plan.tile.stages) {
         if (plan.tile.stages == 2) {
           chooseAllCopies();
@@ -532,6 +508,31 @@ private:
     }
   }
 
+  void forEachRing(llvm::ArrayRef<int64_t> parts, llvm::function_ref<void(const TileTime &)> visit) {
+    if (!chooseMaps())
+      return;
+    for (plan.tile.stages = 2; plan.tile.stages <= mostStagesOfRing; ++plan.tile.stages)
+      for (int64_t splits : parts) {
+        plan.splits = splits;
+        if (plan.tile.stages > 2 && plan.tile.stages > plan.stepsOfSplit())
+          continue; // more than are ever filled
+        if (std::optional<TileTime> time = timeIfFits())
+          visit(*time);
+      }
+  }
+
+  /// Can a producer copy all sides?
+  bool chooseMaps() {
+    bool areFound = true;
+    forEachSide([&](ContractionSide &side) {
+      side.map = findTileMap(plan, side, factorOf(side).map);
+      side.copied = side.map.has_value();
+      areFound &= side.copied;
+    });
+    // Of the columns' panels, or of their rows, each block of a cluster copies as many.
+    return areFound && plan.rowTiles() % plan.tile.cluster == 0;
+  }
+
   /// The same for all tiles, so that it is found once.
   unsigned outputVector() {
     if (!ofOutputs)
@@ -545,9 +546,11 @@ private:
     plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
     plan.outputVector = plan.splits == 1 && tile.onTensorCores ? outputVector() : 0;
     const int64_t results = plan.outputVector ? plan.outputVector : plan.results();
-    if (int64_t(plannedRegisters(plan)) * tile.threads() > registersOfMultiprocessor)
+    if (int64_t(plannedRegisters(plan)) * tile.threadsOfBlock() > registersOfMultiprocessor ||
+        (tile.hasProducer &&
+         std::max<int64_t>(plan.registersOfConsumers(), plannedRegisters(plan)) < plan.wantedRegisters()))
       return std::nullopt;
-    if (!haveAlikeResults() || plan.sharedBytes() > target.maxSharedBytes ||
+    if (!haveAlikeResults() || !canBeInWarpgroups() || plan.sharedBytes() > target.maxSharedBytes ||
         results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
       return std::nullopt;
     return tileTime();
@@ -555,6 +558,12 @@ private:
 
   static constexpr const char *unlikeResults = "products lie along and across their sums, so that tensor cores have "
                                                "their results in different places";
+  /// Warpgroups multiply what lies along sums, and of 16 bits what lies across them.
+  bool canBeInWarpgroups() const {
+    return !plan.tile.ofWarpgroups || plan.factorBits() == 16 ||
+           llvm::all_of(plan.sides(), [](const ContractionSide *side) { return side->alongDepth; });
+  }
+
   /// Has a thread the same results of all products?
   bool haveAlikeResults() const {
     return llvm::all_of(plan.twins, [&](const ContractionTwin &twin) {
@@ -610,7 +619,7 @@ private:
     const PlanCounts own = countsOf(plan);
     KernelCounts counts = kernelCounts(own);
     counts.blocks = uint64_t(plan.busyBlocks());
-    counts.threadsPerBlock = uint32_t(plan.tile.threads());
+    counts.threadsPerBlock = uint32_t(plan.tile.threadsOfBlock());
     counts.registers = plannedRegisters(plan);
     counts.sharedBytes = uint32_t(plan.sharedBytes());
     double ofOperands = 0;
@@ -643,13 +652,6 @@ private:
           double(plan.splits) / splitsInFlight * deviceOf(target).dramLatency / (deviceOf(target).gigahertz * 1e9);
     }
     return time;
-  }
-
-  /// Of runs of `run` elements of `bits`, `stride` elements apart: bits of the sectors that they are in, of each bit.
-  static double spreadOf(int64_t stride, int64_t run, unsigned bits) {
-    const double elements = double(std::max<int64_t>(run, 1)), size = double(std::max(bits, 8u));
-    const double sectors = std::min(elements, std::ceil(elements * double(stride) * size / sectorBits));
-    return std::max(1.0, sectors * sectorBits / (elements * size));
   }
 
   /// A side whose elements are read by `side.vector` can be copied, if it is stored as fragments are, in pieces of as
@@ -708,6 +710,7 @@ private:
     side.pad = side.alongDepth && !plan.tile.onTensorCores ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
     side.vector = 1;
     side.copied = false;
+    side.map.reset();
     side.spread =
         spreadOf(side.alongDepth ? ofDepth : ofSide,
                  side.alongDepth ? std::min(sizeOfDepth, plan.tile.depth) : std::min(sizeOfSide, tileRows), own.bits());
@@ -781,7 +784,8 @@ HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, 
     return std::move(*why);
   LaunchGeometry launch;
   launch.grid = {uint32_t(plan.blocks()), 1, 1};
-  launch.block = {uint32_t(plan.tile.threads()), 1, 1};
+  launch.block = {uint32_t(plan.tile.threadsOfBlock()), 1, 1};
+  launch.cluster = uint32_t(plan.tile.cluster);
   launch.sharedBytes = plan.sharedBytes();
   OtherSteps others;
   if (plan.splits > 1) {

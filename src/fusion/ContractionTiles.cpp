@@ -20,6 +20,13 @@ constexpr ContractionTile byTensorCores[] = {
     {1, 1, 2, 4},  {2, 4, 8, 16}, {4, 2, 8, 16}, {2, 4, 4, 8},  {4, 4, 4, 8},
 };
 
+/// Of one or two warpgroups: of two, each makes results of 64 rows, or of 128, by as many columns as multiply at the
+/// full rate.
+constexpr ContractionTile byWarpgroups[] = {
+    {8, 1, 2, 64}, {8, 1, 4, 32}, {8, 1, 2, 32}, {4, 1, 4, 32}, {4, 1, 2, 64}, {4, 1, 2, 32},
+    {8, 1, 2, 16}, {4, 1, 4, 16}, {4, 1, 2, 16}, {4, 1, 2, 8},  {4, 1, 2, 4},
+};
+
 /// Few results of a thread are soon made, if so are their factors: of a window each has tests.
 bool isWorthWindows(const ContractionTile &tile) { return tile.threadRows * tile.threadColumns >= 8; }
 
@@ -81,6 +88,30 @@ void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorI
     // (Of fewer sums, each takes more bytes that are converted. Of a window each copy has tests.)
     if ((areBytes || areLong) && sums == sumsOfDeepestTiles)
       tiles.emplace_back(tiles[i]).depth = 2 * deepTile;
+  }
+}
+
+void addTilesOfWarpgroups(ContractionPlan plan, int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles) {
+  /// Two panels of 64 columns at least, so that each of two blocks has one.
+  constexpr int64_t mostSums = 128, bitsOfSwizzledRow = 128 * 8, leastColumnsOfCluster = 128;
+  for (ContractionTile tile : byWarpgroups) {
+    tile.onTensorCores = tile.ofWarpgroups = true;
+    plan.tile = tile;
+    if (plan.sums() > mostSums)
+      continue;
+    const int64_t deepest = bitsOfSwizzledRow / int64_t(plan.factorBits());
+    for (tile.depth = deepest; tile.depth >= deepest / 2; tile.depth /= 2)
+      if (tile.depth < 2 * depth) {
+        tile.hasProducer = false;
+        tiles.push_back(tile);
+        tile.hasProducer = true;
+        tiles.push_back(tile);
+        if (tile.columns() < leastColumnsOfCluster)
+          continue;
+        tile.cluster = 2;
+        tiles.push_back(tile);
+        tile.cluster = 1;
+      }
   }
 }
 

@@ -92,6 +92,15 @@ KernelParameter describeBuffer(const FusionGraph &graph, const FusionPlan &plan,
 
 } // namespace
 
+llvm::SmallVector<const TileMap *, 3> tensorMapsOf(const HeroPlan &plan) {
+  llvm::SmallVector<const TileMap *, 3> maps;
+  if (const auto *contraction = std::get_if<ContractionPlan>(&plan);
+      contraction && contraction->tile.hasProducer && contraction->stage != ReductionStage::Combine)
+    for (const ContractionSide *side : contraction->sides())
+      maps.push_back(&*side->map);
+  return maps;
+}
+
 std::string KernelPlan::toString() const {
   std::string result = visitHero(plan, [](const auto &own) { return own.toString(); });
   result += fmt::format("; grid {}", launch.grid.x);
@@ -343,8 +352,17 @@ KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, cons
   spec.name = name.str();
   for (const KernelBuffer &buffer : kernel.buffers)
     spec.parameters.push_back(describeBuffer(graph, plan, kernel, buffer));
+  for (const TileMap *map : tensorMapsOf(kernel.plan)) {
+    KernelParameter parameter = spec.parameters[map->parameter];
+    parameter.written = false;
+    parameter.alias.reset();
+    parameter.tensorMap = map->recipe;
+    spec.parameters.push_back(std::move(parameter));
+  }
   spec.grid = kernel.launch.grid;
   spec.block = kernel.launch.block;
+  if (kernel.launch.cluster > 1)
+    spec.cluster = Dim3{kernel.launch.cluster, 1, 1};
   (kernel.launch.isSharedDynamic() ? spec.dynamicSharedBytes : spec.staticSharedBytes) =
       uint32_t(kernel.launch.sharedBytes);
   spec.hero = text(kernel.hero()).str();

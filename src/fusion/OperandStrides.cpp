@@ -6,6 +6,9 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
+#include <cmath>
+
 using namespace mlir;
 
 namespace hloc {
@@ -92,6 +95,13 @@ MovedOperand movedOperand(const HloInstruction &operand, MLIRContext *context,
     moved.map = compose(moved.map, operandIndexing(*moved.source, 0, context)->map);
   moved.map.simplify();
   return moved;
+}
+
+double spreadOf(int64_t stride, int64_t run, unsigned bits) {
+  constexpr double sectorBits = 256;
+  const double elements = double(std::max<int64_t>(run, 1)), size = double(std::max(bits, 8u));
+  const double sectors = std::min(elements, std::ceil(elements * double(stride) * size / sectorBits));
+  return std::max(1.0, sectors * sectorBits / (elements * size));
 }
 
 std::optional<StoredOperand> storedOperand(const HloInstruction &operand, MLIRContext *context) {

@@ -42,4 +42,7 @@ private:
   Known ofDims, ofRanges;
 };
 
+/// Of runs of `run` elements of `bits`, `stride` elements apart: bits of the sectors that they are in, of each bit.
+double spreadOf(int64_t stride, int64_t run, unsigned bits);
+
 } // namespace hloc

@@ -6,10 +6,18 @@
 
 namespace hloc {
 
-std::string TileSizes::toString() const { return fmt::format("{}x{}x{}/{}", rows, columns, depth, stages); }
+static constexpr llvm::StringLiteral suffixes[] = {"", "-groups", "-ring", "-ring2"};
+
+std::string TileSizes::toString() const {
+  return fmt::format("{}x{}x{}/{}{}", rows, columns, depth, stages, suffixes[unsigned(by)].str());
+}
 
 std::optional<TileSizes> TileSizes::parse(llvm::StringRef text) {
   TileSizes choice;
+  for (By by : {By::Groups, By::Ring, By::RingOfTwo})
+    if (text.ends_with(suffixes[unsigned(by)]))
+      choice.by = by;
+  text.consume_back(suffixes[unsigned(choice.by)]);
   auto [sizes, stages] = text.split('/');
   auto [rows, rest] = sizes.split('x');
   auto [columns, depth] = rest.split('x');

@@ -181,6 +181,49 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
   }
 }
 
+/// Of the full rate, what warpgroups have whose products are of so many columns: measured on an H100 (published
+/// microbenchmarks of wgmma), 0.95 and more from 64 columns on.
+static double rateOfColumns(int64_t columns) {
+  return columns >= 64 ? 1 : columns >= 32 ? 0.56 : columns >= 16 ? 0.36 : 0.19;
+}
+
+/// Of the steps of all blocks: products that warpgroups make of what is in shared memory. What it is read there for, a
+/// product of 64 rows reads itself.
+static void addGroupProducts(const ContractionPlan &plan, double steps, PlanCounts &counts) {
+  const ContractionTile &tile = plan.tile;
+  constexpr double bitsOfTerms = 256;
+  const double bits = plan.factorBits(), groups = double(tile.threads()) / lanesPerWarp / tile.warpsOfGroup;
+  const double numProducts = double(plan.numProducts()) * plan.pieces().products(),
+               ofGroup = numProducts * double(tile.threadRows / 2) * double(tile.depth) * bits / bitsOfTerms;
+  counts.groupProducts += steps * numProducts * double(tile.rows() * tile.columns() * tile.depth) * bits /
+                          bitsOfProduct / rateOfColumns(tile.columnsOfGroup());
+  counts.instructions += steps * groups * tile.warpsOfGroup * (3 * ofGroup + 4);
+  counts.sharedPasses += steps * groups * ofGroup * double(tile.rowsOfGroup + tile.columnsOfGroup()) * bitsOfTerms /
+                         bitsOfPass / lanesPerWarp;
+}
+
+/// The chain of one warp: of more than two stages a step's products are made while the next step begins.
+static void addGroupWaits(const ContractionPlan &plan, double steps, double waits, PlanCounts &counts) {
+  constexpr double peakOfClock = 2048, clocksOfInstruction = 4;
+  const ContractionTile &tile = plan.tile;
+  const bool isOpen = tile.stages > 2 || tile.hasProducer;
+  const double products = double(tile.rows() * tile.columns() * tile.depth) * plan.factorBits() / bitsOfProduct *
+                          double(plan.numProducts()) * plan.pieces().products() / peakOfClock /
+                          rateOfColumns(tile.columnsOfGroup()) / clocksOfInstruction;
+  const double chain =
+      isOpen ? std::max(products, instructionsOfStep) : products + instructionsOfStep + instructionsOfMma;
+  const double sharedTrips = isOpen ? 0 : tripsOfBarrier;
+  // Of a ring of two, a copy begins while the step before it is multiplied.
+  constexpr double leastAhead = 0.5;
+  const double ahead = plan.copiesAll() ? std::max(double(tile.stages - (isOpen ? 2 : 1)), leastAhead) : 1;
+  counts.chainInstructions = steps * chain;
+  counts.sharedRoundTrips = steps * sharedTrips;
+  counts.inTurns = !isOpen && steps > 1;
+  const double hidden = tripsInTime(chain, sharedTrips);
+  counts.memoryRoundTrips = tile.stages == 1 ? steps * std::max(1.0, waits)
+                                             : 1 + steps * std::max(tripsBehindCopies(ahead, hidden), waits - hidden);
+}
+
 /// Of a multiprocessor.
 constexpr double tensorCores = 4;
 
@@ -282,11 +325,13 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
     const HloInstruction *hero = &plan.heroOf(*side);
     const int64_t rowsOfTile = plan.isOfRows(*side) ? tile.rows() : tile.columns();
     const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
-    instructions += ofThread * (!side->copied           ? instructionsOfVector
+    instructions += ofThread * (side->map               ? 0
+                                : !side->copied         ? instructionsOfVector
                                 : isTested(plan, *side) ? instructionsOfCopy + instructionsOfTest
                                                         : instructionsOfCopy);
     waits += side->copied ? 0 : waitsOf(plan, *side, ofThread, isMadeOfLoads(plan, *side));
-    counts.reads.push_back({hero, side->operand, blocks * steps * elements, side->spread});
+    const double times = plan.isOfRows(*side) ? 1 : 1 / double(tile.cluster); // others copy the rest
+    counts.reads.push_back({hero, side->operand, blocks * steps * elements * times, side->spread});
     const unsigned pieces = plan.piecesOf(*side);
     // Copies are written by lines of global memory: of short rows there are more.
     constexpr double bitsOfLine = 1024;
@@ -297,9 +342,14 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
       counts.instructions += warps * steps * elements / threads * pieces * instructionsOfPiece;
   }
   if (tile.onTensorCores) {
-    addFragments(plan, warps * steps, counts);
     counts.instructions += warps * steps * instructions;
-    addFragmentWaits(plan, steps, waits, counts);
+    if (tile.ofWarpgroups) {
+      addGroupProducts(plan, blocks * steps, counts);
+      addGroupWaits(plan, steps, waits, counts);
+    } else {
+      addFragments(plan, warps * steps, counts);
+      addFragmentWaits(plan, steps, waits, counts);
+    }
     if (plan.outputVector) { // into shared memory in pairs, and out of it
       const double results = plan.numProducts() * blocks * double(tile.rows() * tile.columns()) / lanesPerWarp;
       counts.instructions += results / 2 + results / plan.outputVector;
@@ -360,10 +410,17 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   const double ofScores = kept * (passes * terms + besides * termsBeside);
   const double pairs = warps * keys / fragment * (ofScores + keptTerms * columns) / fragment;
   const double products = 2 * warps * keys / fragment * (ofScores + keptTerms * piecesOfWeight * columns) / fragment;
-  counts.products =
+  const double terms16 =
       products * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * AttentionPlan::fragmentDepth;
-  counts.instructions = pairs + products;
-  counts.sharedPasses = passesOfLoad * pairs;
+  if (plan.scores.tile.ofWarpgroups) { // each product has 64 rows, and reads what it multiplies
+    counts.groupProducts = terms16;
+    counts.inTurns = true; // a block makes weights while it makes no products
+    counts.sharedPasses = passesOfLoad * pairs / ContractionTile::warpsOfGroup;
+  } else {
+    counts.products = terms16;
+    counts.instructions = pairs + products;
+    counts.sharedPasses = passesOfLoad * pairs;
+  }
   counts.memoryRoundTrips = 0;
   auto fill = [&](const ContractionPlan &dot, const ContractionSide &side, double elements, double loads) {
     const double vectors = elements / blocks / loads / threads / side.vector;
@@ -403,6 +460,7 @@ KernelCounts kernelCounts(const PlanCounts &own) {
   counts.instructions = own.instructions;
   counts.sharedPasses = own.sharedPasses;
   counts.products = own.products;
+  counts.groupProducts = own.groupProducts;
   counts.doubleProducts = own.doubleProducts;
   counts.memoryRoundTrips = own.memoryRoundTrips;
   counts.sharedRoundTrips = own.sharedRoundTrips;

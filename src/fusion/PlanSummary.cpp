@@ -89,6 +89,7 @@ void add(const PlanCounts &own, PlanCounts &all) {
   all.instructions += own.instructions;
   all.sharedPasses += own.sharedPasses;
   all.products += own.products;
+  all.groupProducts += own.groupProducts;
   all.doubleProducts += own.doubleProducts;
   all.memoryRoundTrips += own.memoryRoundTrips;
   all.sharedRoundTrips += own.sharedRoundTrips;

@@ -47,6 +47,11 @@ ContractionPlan ContractionPlan::ofProduct(unsigned number) const {
   return plan;
 }
 
+int64_t ContractionPlan::panelOf(const ContractionSide &side) const {
+  constexpr int64_t mostBits = 128 * 8;
+  return std::min(side.alongDepth ? tile.depth : stride(side), mostBits / int64_t(factorBits()));
+}
+
 bool ContractionPlan::copiesAny() const {
   return llvm::any_of(sides(), [](const ContractionSide *side) { return side->copied; });
 }
@@ -120,10 +125,13 @@ int64_t ContractionPlan::loadedWords() const {
 }
 
 uint64_t ContractionPlan::sharedBytes() const {
-  int64_t factors = 0;
-  for (const ContractionSide *side : sides())
-    factors += tileElements(*side);
-  uint64_t bytes = uint64_t(tile.stages * factors * int64_t(factorBits()) / 8);
+  uint64_t bytes = 0;
+  for (const ContractionSide *side : sides()) {
+    const auto ofSide = uint64_t(tile.stages * tileElements(*side) * int64_t(factorBits()) / 8);
+    bytes += tile.ofWarpgroups ? llvm::alignTo(ofSide, uint64_t(alignmentOfTiles)) : ofSide;
+  }
+  if (tile.hasProducer)
+    bytes += uint64_t(llvm::alignTo(uint64_t(2 * tile.stages * bytesOfBarrier), 16));
   if (outputVector)
     bytes += numProducts() * uint64_t(outputElements()) * deviceBits(hero->shape().elementType()) / 8;
   return bytes;
@@ -248,14 +256,48 @@ int64_t ContractionPlan::wantedRegisters() const {
   const int64_t wordsOfSum = int64_t(bits) / 32, wordsOfRegister = factorBits() == 64 ? 2 : 1;
   // (Of many terms threads' straight code loads factors ahead.)
   const int64_t ahead = !tile.onTensorCores && tile.depth > 16 ? 24 : 0;
-  const int64_t ofProducts = tile.onTensorCores ? sums() * wordsOfSum + 2 * factors * wordsOfRegister
-                                                : (sums() + factors + ahead) * wordsOfSum;
+  const int64_t ofProducts = tile.ofWarpgroups    ? sums()
+                             : tile.onTensorCores ? sums() * wordsOfSum + 2 * factors * wordsOfRegister
+                                                  : (sums() + factors + ahead) * wordsOfSum;
   return int64_t(llvm::alignTo(uint64_t(ofIndices + ofProducts + loadedWords()), 8));
+}
+
+/// Registers that all threads of a block begin with are as many as a multiprocessor has for them, or half as many, so
+/// that two blocks fit; what the producer gives away, the others take.
+static int64_t registersOfRing(const ContractionTile &tile, int64_t blocks) {
+  constexpr int64_t ofMultiprocessor = 1 << 16, granule = 8;
+  return std::min<int64_t>(ofMultiprocessor / blocks / tile.threadsOfBlock() / granule * granule,
+                           ContractionPlan::mostRegisters / granule * granule);
+}
+
+static int64_t registersOfConsumers(const ContractionTile &tile, int64_t blocks) {
+  constexpr int64_t granule = 8, most = 240;
+  const int64_t begins = registersOfRing(tile, blocks), threads = tile.threads(),
+                all = begins * tile.threadsOfBlock() -
+                      ContractionPlan::registersOfProducer * (tile.threadsOfBlock() - threads);
+  return std::min(all / threads / granule * granule, most);
+}
+
+/// Two, if that many have the registers that they want.
+static int64_t blocksOfRing(const ContractionPlan &plan) {
+  constexpr int64_t sharedOfMultiprocessor = 228 * 1024, ofSystem = 1024;
+  return registersOfConsumers(plan.tile, 2) >= plan.wantedRegisters() &&
+                 2 * (int64_t(plan.sharedBytes()) + ofSystem) <= sharedOfMultiprocessor
+             ? 2
+             : 1;
+}
+
+int64_t ContractionPlan::registersOfConsumers() const { return hloc::registersOfConsumers(tile, blocksOfRing(*this)); }
+
+bool ContractionPlan::exchangesRegisters() const {
+  return registersOfConsumers() > registersOfRing(tile, blocksOfRing(*this));
 }
 
 template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &plan) {
   if (plan.stage == ReductionStage::Combine)
     return KernelSpec::usualRegisters;
+  if (plan.tile.hasProducer)
+    return unsigned(registersOfRing(plan.tile, blocksOfRing(plan)));
   return unsigned(
       std::clamp<int64_t>(plan.wantedRegisters(), KernelSpec::usualRegisters, ContractionPlan::mostRegisters));
 }
@@ -278,7 +320,11 @@ std::string ContractionPlan::toString() const {
   if (ragged)
     os << fmt::format("{} groups of {}; ", ragged->number, ragged->areOfRows() ? "rows" : "terms");
   os << fmt::format("tiles of {}x{}, {}x{} a thread{}, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
-                    tile.threadColumns, tile.onTensorCores ? " on tensor cores" : "", tile.depth);
+                    tile.threadColumns,
+                    tile.ofWarpgroups    ? " in warpgroups"
+                    : tile.onTensorCores ? " on tensor cores"
+                                         : "",
+                    tile.depth);
   const bool areAllCopied = copiesAll();
   os << (areAllCopied ? "copied by " : "read by ");
   llvm::interleave(
@@ -288,7 +334,10 @@ std::string ContractionPlan::toString() const {
                           side->copied && !areAllCopied ? ", copied," : "");
       },
       " and ");
-  if (tile.stages > 1)
+  if (tile.hasProducer)
+    os << fmt::format(" by tensor maps in a ring of {} stages{}", tile.stages,
+                      tile.cluster > 1 ? ", columns for a neighbour, too" : "");
+  else if (tile.stages > 1)
     os << fmt::format(" in {} stages", tile.stages);
   os << "; roots ";
   llvm::interleave(roots, os, ",");

@@ -594,6 +594,8 @@ private:
         LaunchStep launch{tables.kernelOf(*work.instr, planned, unsigned(i)), {}};
         for (const KernelBuffer &buffer : kernel->buffers)
           launch.arguments.emplace_back(sliceOf(buffer.buffer));
+        for (const TileMap *map : tensorMapsOf(kernel->plan))
+          launch.arguments.push_back(launch.arguments[map->parameter]);
         addStep(*work.instr, std::move(launch));
       } else if (const auto *copy = std::get_if<CopyPlan>(&step)) {
         addStep(*work.instr, CopyStep{sliceOf(copy->from), sliceOf(copy->to)});

@@ -75,7 +75,10 @@ std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInf
   }
   tables.dropUnused();
   placeTemporaries(plan.buffers, plan.steps, [&](const LaunchStep &launch, size_t argument) {
-    const KernelBuffer &buffer = plan.kernels[launch.kernel].plan().buffers[argument];
+    const auto &buffers = plan.kernels[launch.kernel].plan().buffers;
+    if (argument >= buffers.size())
+      return false; // a tensor map, of what is also passed by a pointer
+    const KernelBuffer &buffer = buffers[argument];
     return buffer.written && buffer.buffer.kind != PlanBuffer::Kind::Parameter && !buffer.sameAs;
   });
   return std::move(plan);

@@ -115,7 +115,8 @@ struct AttentionPlan {
   int64_t terms() const { return termsOf(scores); }
   int64_t columns() const { return roundedUp(product.columns.size, 2 * ContractionTile::fragmentColumns); }
   /// Are the fragments of a warp's rows in registers all the time? Otherwise they are loaded for each piece.
-  bool holdsRows() const { return termsOfRows() <= 128; }
+  /// (Warpgroups multiply what is in shared memory.)
+  bool holdsRows() const { return !scores.tile.ofWarpgroups && termsOfRows() <= 128; }
   int64_t termsOfRows() const { return terms() + (beside ? termsOf(*beside) : 0); } ///< of all dots that have rows
   /// Are outputs put together where the rows' factors were, of the same type?
   bool storesInRowTile() const;

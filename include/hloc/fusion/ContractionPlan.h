@@ -5,6 +5,7 @@
 #include "hloc/fusion/HeroPlans.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/PlanContext.h"
+#include "hloc/kernel/TensorMapRecipe.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/bit.h"
@@ -23,9 +24,11 @@ struct TargetInfo;
 ///
 ///   8x8 a thread, 4x2 warps: 128x128 results of a block of 256 threads
 ///   8x16 a thread, 2x2 warps on tensor cores: 128x128 results of a block of 128 threads
+///   2x64 a thread, 8x1 warps in two warpgroups: 128x256 results of a block of 256 threads
 struct ContractionTile {
   /// Of what tensor cores multiply at once: a thread has results of two rows, two of each.
   static constexpr int64_t fragmentRows = 16, fragmentColumns = 8;
+  static constexpr int64_t warpsOfGroup = 4, rowsOfGroup = 64; ///< of a warpgroup, at once
 
   int64_t warpRows = 1, warpColumns = 1;     ///< of a block
   int64_t threadRows = 1, threadColumns = 1; ///< results of a thread; powers of two
@@ -33,16 +36,33 @@ struct ContractionTile {
   /// Fragments of columns are loaded in pairs: `threadRows` is a multiple of 2 then, `threadColumns` of 4, `depth`
   /// of that of a fragment.
   bool onTensorCores = false;
+  /// Do four warps at a time multiply what is in shared memory (wgmma)? Each such group has `warpRows / 4` by
+  /// `warpColumns` parts of the tile, by 64 rows at once; columns of a part are a multiple of 8, 256 at most.
+  bool ofWarpgroups = false;
+  /// Does one more warpgroup copy the tiles by tensor maps, into stages that are a ring, for those that multiply?
+  bool hasProducer = false;
+  /// Of a ring: blocks of a cluster, which have neighbouring rows, the same columns, and of these each copies a part
+  /// for all (multicast).
+  int64_t cluster = 1;
   /// Of a side's tile in shared memory: one is filled while others are multiplied. One alone is filled between two
   /// barriers.
   int64_t stages = 1;
 
   int64_t laneRows() const { return onTensorCores ? 8 : 4; }
   int64_t laneColumns() const { return onTensorCores ? 4 : 8; }
+  int64_t columnsOfGroup() const { return laneColumns() * threadColumns; }
   int64_t rows() const { return warpRows * laneRows() * threadRows; }
   int64_t columns() const { return warpColumns * laneColumns() * threadColumns; }
-  int64_t threads() const { return warpRows * warpColumns * laneRows() * laneColumns(); }
-  TileSizes sizes() const { return {rows(), columns(), depth, stages}; }
+  int64_t threads() const { return warpRows * warpColumns * laneRows() * laneColumns(); } ///< that multiply
+  int64_t threadsOfBlock() const { return threads() + (hasProducer ? warpsOfGroup * laneRows() * laneColumns() : 0); }
+  TileSizes sizes() const {
+    using By = TileSizes::By;
+    return {rows(), columns(), depth, stages,
+            cluster > 1    ? By::RingOfTwo
+            : hasProducer  ? By::Ring
+            : ofWarpgroups ? By::Groups
+                           : By::Warps};
+  }
   bool operator==(const ContractionTile &) const = default;
 };
 
@@ -61,6 +81,20 @@ struct FactorPieces {
   bool operator==(const FactorPieces &) const = default;
 };
 
+/// How tiles of a side are copied in bulk, of a parameter as it lies in memory: a copy moves `recipe.box`, a panel of
+/// the tile. What of the parameter a dimension of the map goes along: the side, the terms of the sums, or a part of the
+/// batch, of whose position it is `position / divisor % size`.
+struct TileMap {
+  enum class Along : uint8_t { Side, Depth, Batch };
+  struct Dim {
+    Along along;
+    int64_t size = 1, divisor = 1;
+  };
+  unsigned parameter = 0;
+  TensorMapRecipe recipe;
+  llvm::SmallVector<Dim, TensorMapRecipe::maxRank> dims; ///< the innermost first
+};
+
 /// One operand of a contraction, seen as a matrix: the space's dimensions that are its alone, by those it sums over.
 struct ContractionSide {
   unsigned operand = 0;
@@ -71,7 +105,8 @@ struct ContractionSide {
   /// Are tiles copied as they lie in memory, in pieces of `vector`, by what a thread does not wait for? Else by way of
   /// its registers.
   bool copied = false;
-  double spread = 1; ///< bytes of the sectors that are read, of each byte
+  std::optional<TileMap> map; ///< by which a producer copies, if there is one
+  double spread = 1;          ///< bytes of the sectors that are read, of each byte
   /// Of indices, that what the operand is computed of depends on (concatenate, pad, an update); all twice where any of
   /// it is a loop.
   unsigned tests = 0;
@@ -179,6 +214,12 @@ struct ContractionPlan {
   }
   /// As if that product were alone.
   ContractionPlan ofProduct(unsigned number) const;
+  /// Where tiles of warpgroups start in shared memory: swizzles are a matter of addresses.
+  static constexpr int64_t alignmentOfTiles = 1024;
+  /// Of neighbours in a row of a side's tile of warpgroups, as many as swizzles go over; a tile is panels of as many.
+  int64_t panelOf(const ContractionSide &side) const;
+  /// Of a ring: barriers, two for each stage, lie behind all tiles.
+  static constexpr int64_t bytesOfBarrier = 8;
   bool copiesAny() const;
   bool copiesAll() const;
 
@@ -261,6 +302,10 @@ struct ContractionPlan {
   int64_t loadedWords() const;
   /// Of a thread: sums, fragments or factors, what is on its way to shared memory, and addresses.
   int64_t wantedRegisters() const;
+  /// Where there is a producer: of those that copy, and of those that multiply when these gave theirs away.
+  static constexpr int64_t registersOfProducer = 40;
+  int64_t registersOfConsumers() const;
+  bool exchangesRegisters() const; ///< or have all enough from the start?
   static constexpr int64_t mostRegisters = 255;
   uint64_t sharedBytes() const;
   Shape partialSums() const; ///< what lies in scratch memory of each product

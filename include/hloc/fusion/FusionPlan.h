@@ -47,7 +47,8 @@ struct LaunchGeometry {
   Dim3 grid; ///< x = 0: nothing to launch
   Dim3 block;
   uint64_t sharedBytes =
-      0; ///< shared memory of a block: static, as far as that goes, else all of it asked for at launch
+      0;                ///< shared memory of a block: static, as far as that goes, else all of it asked for at launch
+  uint32_t cluster = 1; ///< blocks of a cluster, along x
   bool isSharedDynamic() const { return sharedBytes > TargetInfo::staticSharedBytes; }
 };
 
@@ -73,6 +74,9 @@ struct EarlierValue {
   const HloInstruction *instr; ///< an array as large as the output
   unsigned output;
 };
+
+/// By which a kernel copies in bulk: the last of its parameters, in this order.
+llvm::SmallVector<const TileMap *, 3> tensorMapsOf(const HeroPlan &plan);
 
 struct KernelPlan {
   LaunchGeometry launch;

@@ -15,9 +15,13 @@ namespace hloc {
 
 /// Of a contraction: results of a block, terms of a step, stages in shared memory.
 struct TileSizes {
+  /// Who multiplies: threads or warps by themselves; warpgroups; these, of tiles that another copies into a ring, which
+  /// two blocks do for each other.
+  enum class By : uint8_t { Warps, Groups, Ring, RingOfTwo };
   int64_t rows = 0, columns = 0, depth = 0, stages = 1;
+  By by = By::Warps;
   bool operator==(const TileSizes &) const = default;
-  /// `128x256x32/3`
+  /// `128x256x32/3`, `128x256x64/3-groups`, `128x256x64/4-ring`, `128x256x64/4-ring2`
   std::string toString() const;
   static std::optional<TileSizes> parse(llvm::StringRef text);
 };

@@ -23,7 +23,7 @@ struct PlanCounts {
   llvm::SmallVector<OperandRead, 2> reads; ///< where that is not once each
   // All warps together.
   double instructions = 0, sharedPasses = 0;
-  double products = 0, doubleProducts = 0; ///< of tensor cores (KernelCounts)
+  double products = 0, doubleProducts = 0, groupProducts = 0; ///< of tensor cores (KernelCounts)
   // The longest chain of one warp (KernelCounts).
   double memoryRoundTrips = 1, sharedRoundTrips = 0, chainInstructions = 0;
   bool inTurns = false; ///< (KernelCounts)

@@ -27,8 +27,9 @@ struct TargetInfo {
   bool atLeast(uint32_t wantedMajor, uint32_t wantedMinor) const {
     return major != wantedMajor ? major > wantedMajor : minor >= wantedMinor;
   }
-  bool hasAsyncCopies() const { return atLeast(8, 0); } ///< cp.async
-  bool hasTf32() const { return atLeast(8, 0); }        ///< among the types of tensor cores
+  bool hasAsyncCopies() const { return atLeast(8, 0); }   ///< cp.async
+  bool hasWarpgroups() const { return name == "sm_90a"; } ///< wgmma: warps that multiply together, of shared memory
+  bool hasTf32() const { return atLeast(8, 0); }          ///< among the types of tensor cores
 };
 
 /// Accepts `sm_90`, `sm_90a`, `9.0`, `90`, product names in any case (`h200`, `a100`, `rtx4090`). Nothing if unknown.

@@ -9,7 +9,12 @@ using namespace mlir;
 namespace hloc {
 
 void ArrivingTiles::allocate(int64_t elementsOfStage, int64_t numStages, Type element) {
-  tiles = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({numStages * elementsOfStage}, element));
+  auto type = RankedTensorType::get({numStages * elementsOfStage}, element);
+  tiles = xla_gpu::AllocateSharedOp::create(b, type, alignment());
+}
+
+IntegerAttr ArrivingTiles::alignment() {
+  return ofWarpgroups ? b.getI64IntegerAttr(ContractionPlan::alignmentOfTiles) : IntegerAttr();
 }
 
 Value ArrivingTiles::synchronized(Value tile) {
@@ -47,6 +52,8 @@ void ArrivingTiles::arrive(OperandTile &operand, ValueRange loaded, Value stage)
     tiles = operand.fill(loaded, tiles, stage);
   if (operand.isCopied() || bringsOthers)
     tiles = arrived(tiles);
+  if (ofWarpgroups)
+    tiles = xla_gpu::PublishTilesOp::create(b, TypeRange(tiles), ValueRange(tiles)).getResult(0);
   tiles = synchronized(tiles);
 }
 

@@ -21,6 +21,7 @@ protected:
 
   /// Of those two stages, and more behind them that others take.
   void allocate(int64_t elementsOfStage, int64_t numStages, mlir::Type element);
+  mlir::IntegerAttr alignment(); ///< of tiles
   mlir::Value synchronized(mlir::Value tile);
   /// Copied, and arrived at the threads that copied it.
   mlir::Value arrived(mlir::Value tile);
@@ -40,6 +41,7 @@ protected:
 
   CodeBuilder &b;
   mlir::Value tiles;         ///< in their stages
+  bool ofWarpgroups = false; ///< do these multiply them where they are?
   bool bringsOthers = false; ///< are other tiles copied, which arrive with the next of these?
 
 private:

@@ -55,6 +55,7 @@ public:
     for (int64_t i = 0; i < rowsOfThread; ++i)
       rows.push_back(clamped(rowOf(i), plan.scores.rows.size, {}));
     findPieces();
+    ofWarpgroups = plan.scores.tile.ofWarpgroups;
     allocate(plan.pieceElements(), plan.stagesInShared(), dots.front().factorType());
     onItsWay = begin(dots.front().keys, firstOfPass(), b.index(0));
     loadRows();

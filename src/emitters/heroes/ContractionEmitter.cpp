@@ -7,6 +7,7 @@
 #include "emitters/heroes/OperandTile.h"
 #include "emitters/heroes/OutputTile.h"
 #include "emitters/heroes/RaggedTiles.h"
+#include "emitters/heroes/WarpgroupProduct.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/indexing/ShapeMaps.h"
 
@@ -34,7 +35,7 @@ AffineExpr partOf(const ContractionPlan &plan, const KernelBuilder &kernel) {
 int64_t rowTilesTogether(const ContractionPlan &plan) {
   constexpr int64_t most = 8, fewColumnTiles = 16;
   if (plan.ragged || plan.columnTiles() <= fewColumnTiles)
-    return 1;
+    return plan.tile.cluster;
   return std::min(most, plan.rowTiles() & -plan.rowTiles());
 }
 
@@ -82,7 +83,12 @@ public:
     }
     for (auto [operand, function] : llvm::zip_first(operands, *functions))
       operand.setFunction(function);
-    if (SmallVector<Value> made = withoutRests(tile.stages == 1     ? sums()
+    if (tile.hasProducer) {
+      runRing(stores);
+      return success();
+    }
+    if (SmallVector<Value> made = withoutRests(tile.ofWarpgroups    ? sumsOfWarpgroups()
+                                               : tile.stages == 1   ? sums()
                                                : isWrittenBetween() ? sumsOfWritten()
                                                : isAhead()          ? sumsAhead()
                                                                     : stagedSums());
@@ -156,7 +162,7 @@ private:
   SmallVector<Value> stagedSums() {
     const int64_t ahead = tile.stages - 1;
     const size_t numSums = size_t(plan.sums()), numTiles = operands.size();
-    SmallVector<Value> tiles = beginCopies();
+    SmallVector<Value> tiles = beginCopies(ahead);
     SmallVector<Value> carried = tiles;
     carried.push_back(b.index(ahead)); // the stage of the step before
     carried.append(numSums, values.zero());
@@ -183,7 +189,7 @@ private:
   /// products of this one are made, before the barrier that both are behind.
   SmallVector<Value> sumsOfWritten() {
     const size_t numSums = size_t(plan.sums()), numTiles = operands.size();
-    SmallVector<Value> tiles = beginCopies(), first = load(firstStep());
+    SmallVector<Value> tiles = beginCopies(1), first = load(firstStep());
     SmallVector<Value> carried = fill(tiles, first, b.index(0));
     carried.push_back(b.index(0));
     carried.append(numSums, values.zero());
@@ -206,10 +212,182 @@ private:
     return SmallVector<Value>(ArrayRef(carried).slice(numTiles + 1, numSums));
   }
 
-  /// Of the first steps, one less than there are stages.
-  SmallVector<Value> beginCopies() {
+  /// The same where warpgroups multiply, behind threads' backs: of more than two stages a step's products are made
+  /// while the next step's barrier is waited for. What is behind that barrier, all warpgroups have done with the
+  /// products of the step before the last.
+  SmallVector<Value> sumsOfWarpgroups() {
+    const int64_t open = tile.stages > 2 ? 1 : 0, ahead = tile.stages - 1 - open;
+    const size_t numSums = size_t(plan.sums()), numTiles = operands.size();
+    SmallVector<Value> carried = beginCopies(ahead);
+    carried.push_back(b.index(tile.stages - 1)); // the stage of the step before
+    carried.append(numSums, values.zero());
+    llvm::append_range(carried, load(firstStep()));
+    carried = loopSteps(carried, [&](Value step, ValueRange before) {
+      Value last = before[numTiles], stage = stageAfter(last);
+      ValueRange sums = before.slice(numTiles + 1, numSums), loaded = before.drop_front(numTiles + 1 + numSums);
+      SmallVector<Value> filled = fill(before.take_front(numTiles), loaded, stage);
+      SmallVector<Value> next = synchronize(publish(await(filled, std::max<int64_t>(ahead - 1, 0))));
+      if (ahead > 0) {
+        Value free = open ? stageAfter(stage, tile.stages - 2) : last;
+        next = commit(ifAhead(step, ahead, next, [&, now = next](Value other) { return copy(now, other, free); }));
+      }
+      SmallVector<Value> following = loadAhead(step, 1, loaded);
+      SmallVector<Value> added = addGroupProducts(next, sums, stage);
+      xla_gpu::AwaitProductsOp::create(b, TypeRange(), ValueRange(), uint64_t(open));
+      if (tile.stages == 1)
+        next = synchronize(next);
+      next.push_back(stage);
+      llvm::append_range(next, added);
+      llvm::append_range(next, following);
+      return next;
+    });
+    auto sums = ArrayRef(carried).slice(numTiles + 1, numSums);
+    return SmallVector<Value>(
+        xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(sums)), sums, uint64_t(0)).getResults());
+  }
+
+  /// Starts them, of all products.
+  SmallVector<Value> addGroupProducts(ArrayRef<Value> tiles, ValueRange sums, Value stage) {
+    SmallVector<Value> made;
+    for (auto [product, own] : llvm::zip_equal(products, tiles.drop_front())) {
+      WarpgroupProduct products(product, kernel, operands.front().factorType(), stage, stage);
+      const auto number = size_t(product.sumsOfProduct());
+      llvm::append_range(made, products.add(shareRows() ? tiles.front() : own, shareRows() ? own : tiles.front(),
+                                            sums.take_front(number)));
+      sums = sums.drop_front(number);
+    }
+    return made;
+  }
+
+  SmallVector<Value> publish(ValueRange tiles) {
+    return SmallVector<Value>(xla_gpu::PublishTilesOp::create(b, TypeRange(tiles), tiles).getResults());
+  }
+
+  // --- a ring: one warpgroup copies tiles into it, the others multiply them
+
+  /// Of a stage two barriers: number `stage` for its tiles to be there, and behind all of these, to be free.
+  void runRing(bool stores) {
     SmallVector<Value> tiles = allocate();
-    for (int64_t step = 0; step < tile.stages - 1; ++step) {
+    const int64_t groups = tile.threads() / threadsOfGroup;
+    SmallVector<int64_t> arrivals(size_t(tile.stages), 1);
+    arrivals.append(size_t(tile.stages), groups * tile.cluster);
+    Value barriers = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({2 * tile.stages}, b.getI64Type()));
+    byThread(0, [&] { xla_gpu::InitBarriersOp::create(b, barriers, arrivals); });
+    barriers = synchronize(barriers).front();
+    syncCluster();
+    Value thread = kernel.ids().front();
+    Value multiplies = b.cmpI(CodeBuilder::IPred::slt, thread, b.index(tile.threads()));
+    SmallVector<Value> written(kernel.outputs().begin(), kernel.outputs().end());
+    llvm::append_range(written, kernel.scratch());
+    auto branch = scf::IfOp::create(b, TypeRange(ValueRange(written)), multiplies, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(branch.elseBlock());
+    if (plan.exchangesRegisters())
+      xla_gpu::SetRegistersOp::create(b, uint64_t(ContractionPlan::registersOfProducer), /*more=*/false);
+    byThread(tile.threads(), [&] { fillRing(tiles, barriers); });
+    syncCluster();
+    scf::YieldOp::create(b, written);
+    b.setInsertionPointToEnd(branch.thenBlock());
+    if (plan.exchangesRegisters())
+      xla_gpu::SetRegistersOp::create(b, uint64_t(plan.registersOfConsumers()), /*more=*/true);
+    Value own = b.minS(thread, b.index(tile.threads() - 1));
+    own.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, tile.threads() - 1}));
+    kernel.setThread(own, tile.threads());
+    if (SmallVector<Value> made = withoutRests(sumsOfRing(tiles, barriers)); stores)
+      outputs.store(made);
+    else
+      outputs.storePartial(made, partOf(plan, kernel));
+    syncCluster();
+    SmallVector<Value> after(kernel.outputs().begin(), kernel.outputs().end());
+    llvm::append_range(after, kernel.scratch());
+    scf::YieldOp::create(b, after);
+    const size_t numOutputs = kernel.outputs().size();
+    kernel.outputs().assign(branch.getResults().begin(), branch.getResults().begin() + ptrdiff_t(numOutputs));
+    kernel.scratch().assign(branch.getResults().begin() + ptrdiff_t(numOutputs), branch.getResults().end());
+  }
+
+  /// Barriers are there before a neighbour arrives at them, and as long as one may.
+  void syncCluster() {
+    if (tile.cluster > 1)
+      xla_gpu::SyncClusterOp::create(b);
+  }
+
+  static constexpr int64_t threadsOfGroup = 128;
+
+  void byThread(int64_t number, llvm::function_ref<void()> make) {
+    IndexingMap map = kernel.mapOf({}, {1});
+    map.addConstraint(kernel.thread(), Interval{number, number});
+    kernel.loop(map, {}, [&](ValueRange, ValueRange, ValueRange) -> SmallVector<Value> {
+      make();
+      return {};
+    });
+  }
+
+  /// Of the barrier that says that a stage is free.
+  Value freeAt(Value stage) {
+    Value index = b.addI(stage, b.index(tile.stages));
+    index.getDefiningOp()->setAttr(xla_gpu::attr::range,
+                                   xla_gpu::rangeAttr(context, Interval{tile.stages, 2 * tile.stages - 1}));
+    return index;
+  }
+
+  Value parityAfter(Value parity, Value stage) {
+    Value isFirst = b.cmpI(CodeBuilder::IPred::eq, stage, b.index(0));
+    return b.select(isFirst, b.xorI(parity, b.integer(b.getI32Type(), 1)), parity);
+  }
+
+  /// A stage is waited for before it is filled, but the first time: of what was not begun, the phase before is over.
+  void fillRing(ArrayRef<Value> tiles, Value barriers) {
+    int64_t bytes = 0;
+    for (const OperandTile &operand : operands)
+      bytes += operand.bytesOfStage();
+    // The order of the kernel's maps is that of the plan's sides.
+    const SmallVector<const ContractionSide *, 4> sides = plan.sides();
+    loopSteps({b.index(tile.stages - 1), b.integer(b.getI32Type(), 0)}, [&](Value step, ValueRange before) {
+      Value stage = stageAfter(before[0]), parity = parityAfter(before[1], stage);
+      xla_gpu::AwaitPhaseOp::create(b, barriers, freeAt(stage), parity);
+      xla_gpu::ArriveOp::create(b, barriers, stage, b.getI64IntegerAttr(bytes), IntegerAttr(), Value());
+      for (auto [number, operand] : llvm::enumerate(operands))
+        operand.copyInBulk(numberOfMap(number), step, tiles[number], stage, barriers);
+      return SmallVector<Value>{stage, parity};
+    });
+  }
+
+  /// Of an operand's tile: rows and columns come first, then what twins have alone.
+  unsigned numberOfMap(size_t operand) const {
+    if (operand >= 2)
+      return unsigned(operand);
+    return unsigned(shareRows() ? operand : 1 - operand);
+  }
+
+  /// A step's products are made while the next step's tiles are waited for; then its own stage is free.
+  SmallVector<Value> sumsOfRing(ArrayRef<Value> tiles, Value barriers) {
+    const size_t numSums = size_t(plan.sums());
+    SmallVector<Value> carried = {b.index(tile.stages - 1), b.integer(b.getI32Type(), 1)};
+    carried.append(numSums, values.zero());
+    IndexingMap inGroup = kernel.mapOf({kernel.thread() % threadsOfGroup}, {});
+    Value isOne = b.cmpI(CodeBuilder::IPred::eq, applyMap(b, inGroup, kernel.ids()).front(), b.index(0));
+    carried = loopSteps(carried, [&](Value step, ValueRange before) {
+      Value last = before[0], stage = stageAfter(last), parity = parityAfter(before[1], stage);
+      xla_gpu::AwaitPhaseOp::create(b, barriers, stage, parity);
+      SmallVector<Value> added = addGroupProducts(tiles, before.drop_front(2), stage);
+      xla_gpu::AwaitProductsOp::create(b, TypeRange(), ValueRange(), uint64_t(1));
+      Value isLater = b.cmpI(CodeBuilder::IPred::ne, step, firstStep());
+      const IntegerAttr blocks = tile.cluster > 1 ? b.getI64IntegerAttr(tile.cluster) : IntegerAttr();
+      xla_gpu::ArriveOp::create(b, barriers, freeAt(last), IntegerAttr(), blocks, b.andI(isOne, isLater));
+      SmallVector<Value> next = {stage, parity};
+      llvm::append_range(next, added);
+      return next;
+    });
+    auto sums = ArrayRef(carried).drop_front(2);
+    return SmallVector<Value>(
+        xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(sums)), sums, uint64_t(0)).getResults());
+  }
+
+  /// Of so many of the first steps.
+  SmallVector<Value> beginCopies(int64_t steps) {
+    SmallVector<Value> tiles = allocate();
+    for (int64_t step = 0; step < steps; ++step) {
       tiles = ifThere(step, tiles, [&, now = tiles](Value other) { return copy(now, other, b.index(step)); });
       tiles = commit(tiles);
     }
@@ -235,7 +413,7 @@ private:
       SmallVector<Value> filled = fill(tiles, loaded, stage);
       return commit(copyAhead(synchronize(await(filled, ahead - 1))));
     };
-    SmallVector<Value> tiles = beginCopies(), loaded = load(firstStep());
+    SmallVector<Value> tiles = beginCopies(ahead), loaded = load(firstStep());
     tiles = begin(tiles, loaded, b.index(0), [&](ValueRange now) {
       return ifThere(ahead, now, [&](Value other) { return copy(now, other, b.index(ahead)); });
     });
@@ -267,9 +445,16 @@ private:
     return SmallVector<Value>(ArrayRef(carried).slice(numTiles + 1, numSums));
   }
 
-  Value stageAfter(Value stage) {
-    Value isLast = b.cmpI(CodeBuilder::IPred::eq, stage, b.index(tile.stages - 1));
-    Value next = b.select(isLast, b.index(0), b.addI(stage, b.index(1)));
+  /// So many stages on.
+  Value stageAfter(Value stage, int64_t number = 1) {
+    if (tile.stages == 1)
+      return stage;
+    const int64_t back = tile.stages - number;
+    Value isBehind = b.cmpI(CodeBuilder::IPred::sge, stage, b.index(back));
+    if (number == 1)
+      isBehind = b.cmpI(CodeBuilder::IPred::eq, stage, b.index(back));
+    Value next =
+        b.select(isBehind, number == 1 ? b.index(0) : b.subI(stage, b.index(back)), b.addI(stage, b.index(number)));
     next.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, tile.stages - 1}));
     return next;
   }

@@ -20,6 +20,12 @@ protected:
   AffineExpr warp() const { return kernel.thread().floorDiv(tile.laneRows() * tile.laneColumns()); }
   /// Number of the warp among those that have other rows, or columns.
   AffineExpr warpAlong(const ContractionSide &own) const {
+    if (tile.ofWarpgroups) {
+      constexpr int64_t ofGroup = ContractionTile::warpsOfGroup;
+      const AffineExpr group = warp().floorDiv(ofGroup);
+      return plan.isOfRows(own) ? group.floorDiv(tile.warpColumns) * ofGroup + warp() % ofGroup
+                                : group % tile.warpColumns;
+    }
     return plan.isOfRows(own) ? warp().floorDiv(tile.warpColumns) : warp() % tile.warpColumns;
   }
   AffineExpr laneAlong(const ContractionSide &own) const {
@@ -40,11 +46,21 @@ protected:
     return std::min<int64_t>(perThread(own), ContractionPlan::sharedVectorBits / int64_t(plan.bits));
   }
   AffineExpr firstOfPiece(const ContractionSide &own, int64_t piece) const {
+    if (tile.ofWarpgroups && plan.isOfRows(own))
+      return rowOfGroup(warpAlong(own), mlir::getAffineConstantExpr(piece, kernel.context()), laneAlong(own));
     if (tile.onTensorCores) { // pieces of a warp follow each other
       const int64_t lanes = plan.isOfRows(own) ? tile.laneRows() : tile.laneColumns(), together = lanes * pieceOf(own);
       return warpAlong(own) * (lanes * perThread(own)) + piece * together + laneAlong(own) * pieceOf(own);
     }
     return threadAlong(own) * pieceOf(own) + piece * (tileSize(own) * pieceOf(own) / perThread(own));
+  }
+
+  /// Of a warp among those that have other rows: row number `lane` of its eight number `piece`. A group multiplies 64
+  /// rows at once, of which each of its warps has 16.
+  AffineExpr rowOfGroup(AffineExpr warp, AffineExpr piece, AffineExpr lane) const {
+    constexpr int64_t warps = ContractionTile::warpsOfGroup, rows = ContractionTile::rowsOfGroup, eight = 8;
+    return warp.floorDiv(warps) * (warps * eight * tile.threadRows) + piece.floorDiv(2) * rows +
+           warp % warps * (rows / warps) + piece % 2 * eight + lane;
   }
 
   const ContractionPlan &plan;

@@ -16,6 +16,8 @@ namespace hloc {
 // --- where factors lie
 
 int64_t FragmentTiles::chunksOfRow(const ContractionSide &own) const {
+  if (tile.ofWarpgroups)
+    return plan.panelOf(own) / chunkSize();
   return (own.alongDepth ? tile.depth : tileSize(own)) / chunkSize();
 }
 
@@ -47,6 +49,10 @@ Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, A
   const int64_t size = chunkSize();
   int64_t chunks = chunksOfRow(own);
   AffineExpr line = row, chunk = inRow.floorDiv(size), turn = turnOf(own, row);
+  if (tile.ofWarpgroups) { // panels of rows follow each other
+    line = row + inRow.floorDiv(chunks * size) * (own.alongDepth ? tileSize(own) : tile.depth);
+    chunk = chunk % chunks;
+  }
   if (const int64_t rows = chunksOfLine / chunks; isOfPairs(own) && rows > 2) {
     // Rows of different matrices that are written at once have different halves of 128 bytes.
     line = row.floorDiv(rows);

@@ -12,6 +12,9 @@
 //   across        16 bits          ldmatrix transposes
 //                 8 bits           ldmatrix transposes pairs, of which bytes are taken: of rows 2 i and 2 i + 1
 //                 32, 64 bits      two neighbours: of rows 2 i and 2 i + 1
+//
+// Warpgroups multiply what is in shared memory: there a tile is panels of rows of up to 128 bytes, each behind the
+// other, whose chunks have the places that the hardware's swizzles give them, by the same xor.
 
 #include "emitters/heroes/ContractionThreads.h"
 
@@ -48,6 +51,9 @@ public:
                                                       mlir::ValueRange sums, llvm::function_ref<Step()> next);
   /// Of as many terms as fragments have: what all products take, one after the other.
   static llvm::SmallVector<mlir::Value> loadTerms(const Step &step, bool shareRows, int64_t term);
+
+  /// As tensor cores know a side's.
+  mlir::Type factorsOf(const ContractionSide &own) const;
 
   // Its parts.
 
@@ -96,7 +102,6 @@ private:
   mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term, int64_t piece);
   mlir::Value loadNeighbours(const ContractionSide &own, mlir::Value shared, AffineExpr side, AffineExpr term,
                              int64_t piece);
-  mlir::Type factorsOf(const ContractionSide &own) const;
 
   CodeBuilder &b;
   mlir::MLIRContext *context;

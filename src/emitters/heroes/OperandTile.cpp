@@ -66,8 +66,10 @@ Type OperandTile::heldType() const {
 }
 
 Value OperandTile::allocate() const {
-  return xla_gpu::AllocateSharedOp::create(
-      b, RankedTensorType::get({tile.stages * plan.tileElements(side)}, factorType()));
+  auto type = RankedTensorType::get({tile.stages * plan.tileElements(side)}, factorType());
+  if (!tile.ofWarpgroups)
+    return xla_gpu::AllocateSharedOp::create(b, type);
+  return xla_gpu::AllocateSharedOp::create(b, type, b.getI64IntegerAttr(ContractionPlan::alignmentOfTiles));
 }
 
 int64_t OperandTile::turns() const {
@@ -386,6 +388,46 @@ Value OperandTile::copyChunk(const Group &group, Value number, Value shared, Val
   return xla_gpu::CopyAsyncOp::create(b, shared.getType(), kernel.parameter(stored->parameter),
                                       applyMap(b, source, operands), shared, placeOfChunk(group, stage), side.vector,
                                       isThere);
+}
+
+// --- in bulk
+
+void OperandTile::copyInBulk(unsigned number, Value step, Value shared, Value stage, Value barriers) {
+  const TileMap &map = *side.map;
+  // Of what the blocks of a cluster share, each has a part: of panels, or of the rows of the only one.
+  const int64_t blocks = plan.isOfRows(side) ? 1 : tile.cluster, panel = plan.panelOf(side),
+                inRow = side.alongDepth ? tile.depth : tileSize(side),
+                rows = side.alongDepth ? tileSize(side) : tile.depth;
+  const int64_t partOfSide = tileSize(side) / blocks, copies = inRow / panel / (side.alongDepth ? 1 : blocks);
+  AffineExpr firstInTile = kernel.block() % blocks * partOfSide;
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    SmallVector<AffineExpr> coordinates;
+    for (const TileMap::Dim &dim : map.dims)
+      switch (dim.along) {
+      case TileMap::Along::Side:
+        coordinates.push_back(firstAlong(side) + firstInTile + (side.alongDepth ? 0 : copy * panel));
+        break;
+      case TileMap::Along::Depth:
+        coordinates.push_back(at.step * tile.depth + (side.alongDepth ? copy * panel : 0));
+        break;
+      case TileMap::Along::Batch:
+        coordinates.push_back(at.batch.floorDiv(dim.divisor) % dim.size);
+        break;
+      }
+    // In a stage: rows of a panel follow each other, panels those.
+    coordinates.push_back(side.alongDepth ? copy * panel * rows + firstInTile * panel
+                                          : firstInTile * rows + copy * panel * rows);
+    IndexingMap source = mapAt(coordinates, {});
+    source.simplify();
+    SmallVector<Value> values = applyMap(b, source, valuesAt(step));
+    AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context);
+    IndexingMap dest(AffineMap::get(2, 0, d0 * plan.stageElements(side) + d1),
+                     {{Interval{0, tile.stages - 1}, "stage"}, {Interval{0, plan.stageElements(side) - 1}, {}}}, {},
+                     {});
+    Value place = applyMap(b, dest, {stage, values.pop_back_val()}).front();
+    xla_gpu::CopyBoxOp::create(b, kernel.tensorMap(number), values, shared, place, barriers, stage,
+                               blocks > 1 ? b.getI64IntegerAttr((1 << blocks) - 1) : IntegerAttr());
+  }
 }
 
 } // namespace hloc

@@ -33,6 +33,11 @@ public:
   /// Starts to copy a thread's elements of the tile in the place's step number `number` into a stage.
   mlir::Value copy(mlir::Value number, mlir::Value shared, mlir::Value stage = {});
 
+  /// Starts to copy all of the tile in bulk, by the tensor map number `map` of the kernel; its bytes are counted at
+  /// `barriers[stage]`. By one thread.
+  void copyInBulk(unsigned map, mlir::Value number, mlir::Value shared, mlir::Value stage, mlir::Value barriers);
+  int64_t bytesOfStage() const { return plan.stageElements(side) * int64_t(plan.factorBits()) / 8; }
+
 private:
   using Condition = std::pair<AffineExpr, Interval>;
   /// A thread's `side.vector` neighbours.

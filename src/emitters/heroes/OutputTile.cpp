@@ -124,7 +124,10 @@ void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
     all.push_back(xla_gpu::AllocateSharedOp::create(
         b, RankedTensorType::get({plan.outputElements()}, storageType(type, context))));
   auto synchronize = [&] {
-    all = SmallVector<Value>(xla_gpu::SyncThreadsOp::create(b, TypeRange(all), all).getResults());
+    auto barrier = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(all)), all);
+    if (tile.hasProducer) // the others are elsewhere
+      barrier.setThreads(uint64_t(tile.threads()));
+    all = SmallVector<Value>(barrier.getResults());
   };
   for (int64_t first = 0; first < tile.threadRows; first += together) {
     for (auto [number, ofProduct] : llvm::enumerate(all))
@@ -166,8 +169,11 @@ void OutputTile::storeRows(int64_t first, int64_t together, ValueRange shared) {
   AffineExpr column = number % vectorsOfLine * vector + getAffineSymbolExpr(1, context);
   if (plan.storesColumns)
     std::swap(row, column);
-  AffineExpr rowPosition = firstAlong(plan.rows) + row.floorDiv(ofWarp) * (tile.laneRows() * tile.threadRows) +
-                           first * tile.laneRows() + row % ofWarp;
+  const AffineExpr warp = row.floorDiv(ofWarp), inWarp = row % ofWarp;
+  AffineExpr rowPosition =
+      firstAlong(plan.rows) +
+      (tile.ofWarpgroups ? rowOfGroup(warp, inWarp.floorDiv(tile.laneRows()) + first, inWarp % tile.laneRows())
+                         : warp * (tile.laneRows() * tile.threadRows) + first * tile.laneRows() + inWarp);
   AffineExpr columnPosition = firstAlong(plan.columns) + column;
   SmallVector<AffineExpr> indices(space.rank());
   placeBatch(indices);

@@ -2,6 +2,7 @@
 
 #include "emitters/heroes/ScoreProduct.h"
 
+#include "emitters/heroes/WarpgroupProduct.h"
 #include "hloc/dialect/XlaGpu.h"
 
 using namespace mlir;
@@ -36,7 +37,9 @@ void ScoreProduct::bringRows() {
   CodeBuilder &b = kernel.code();
   const bool isFirst = &dot == &plan.scores;
   const int64_t elements = isFirst ? plan.rowElements() : dot.tileElements(dot.rows);
-  rowTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({elements}, factorType()));
+  const IntegerAttr alignment =
+      dot.tile.ofWarpgroups ? b.getI64IntegerAttr(ContractionPlan::alignmentOfTiles) : IntegerAttr();
+  rowTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({elements}, factorType()), alignment);
   rowTile = rows.isCopied() ? rows.copy(b.index(0), rowTile) : rows.fill(rows.load(b.index(0)), rowTile);
 }
 
@@ -47,8 +50,17 @@ void ScoreProduct::holdRows() {
 }
 
 SmallVector<Value> ScoreProduct::multiply(Value tiles, Value stage) {
-  FragmentTiles ofRows(dot, kernel, factorType()), ofKeys(dot, kernel, factorType(), stage);
   SmallVector<Value> scores(size_t(2 * dot.tile.threadColumns), values.zero());
+  if (dot.tile.ofWarpgroups) {
+    CodeBuilder &b = kernel.code();
+    scores = WarpgroupProduct(dot, kernel, factorType(), {}, stage).add(rowTile, tiles, scores, plan.termsOf(dot));
+    auto awaited = xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(scores)), scores, uint64_t(0));
+    scores.assign(awaited.getResults().begin(), awaited.getResults().end());
+    for (Value &score : scores)
+      score = values.stored(score);
+    return scores;
+  }
+  FragmentTiles ofRows(dot, kernel, factorType()), ofKeys(dot, kernel, factorType(), stage);
   SmallVector<Value> products = sumsTogether(ofKeys, scores);
   for (int64_t term = 0; term < plan.termsOf(dot); term += AttentionPlan::fragmentDepth) {
     Value fragments = rowFragments.empty() ? ofRows.loadRows(rowTile, 0, term)

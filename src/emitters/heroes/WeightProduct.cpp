@@ -4,6 +4,8 @@
 #include "emitters/heroes/WeightProduct.h"
 
 #include "emitters/heroes/FactorPieces.h"
+#include "emitters/heroes/WarpgroupProduct.h"
+#include "hloc/dialect/XlaGpu.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -45,6 +47,16 @@ Value asWeight(CodeBuilder &b, const AttentionPlan &plan, Value weight, ElementT
 
 SmallVector<Value> multiplyTerms(const AttentionPlan &plan, KernelBuilder &kernel, const TermTile &terms,
                                  ArrayRef<Value> sums, llvm::function_ref<WeightFragments(int64_t number)> weights) {
+  if (plan.product.tile.ofWarpgroups) {
+    CodeBuilder &b = kernel.code();
+    std::vector<WeightFragments> all;
+    for (int64_t first = 0; first < plan.piece(); first += AttentionPlan::fragmentDepth)
+      all.push_back(weights(first / AttentionPlan::fragmentDepth));
+    SmallVector<Value> made = WarpgroupProduct(plan.product, kernel, terms.element, {}, terms.stage)
+                                  .addHeld(all, terms.tiles, sums, plan.columns());
+    auto awaited = xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(made)), made, uint64_t(0));
+    return SmallVector<Value>(awaited.getResults());
+  }
   FragmentTiles ofTerms(plan.product, kernel, terms.element, terms.stage);
   SmallVector<Value> products = sumsTogether(ofTerms, sums);
   for (int64_t first = 0; first < plan.piece(); first += AttentionPlan::fragmentDepth) {

@@ -1,0 +1,45 @@
+#pragma once
+// The product of two tiles in shared memory by warpgroups: each multiplies its part, 64 rows at once.
+
+#include "emitters/heroes/FragmentTiles.h"
+
+namespace hloc {
+
+class WarpgroupProduct : ContractionThreads {
+public:
+  /// `plan`: of a single product; `element`, and the stage of each side: as FragmentTiles has them.
+  WarpgroupProduct(const ContractionPlan &plan, KernelBuilder &kernel, mlir::Type element, mlir::Value stageOfRows,
+                   mlir::Value stageOfColumns)
+      : ContractionThreads(plan, kernel), b(kernel.code()), bits(int64_t(element.getIntOrFloatBitWidth())),
+        rowTiles(plan, kernel, element, stageOfRows), columnTiles(plan, kernel, element, stageOfColumns) {}
+
+  /// Starts to add the products of all terms in the tiles to a thread's sums, by row and column; of pieces of factors,
+  /// those of all but the first to sums behind the others.
+  /// `terms`: how many of them, a multiple of those of one product; 0: all.
+  llvm::SmallVector<mlir::Value> add(mlir::Value rows, mlir::Value columns, mlir::ValueRange sums, int64_t terms = 0);
+  /// The same of rows in registers, for each product's terms fragments of theirs, whose pieces are multiplied the last
+  /// first; and of so many of the columns.
+  llvm::SmallVector<mlir::Value> addHeld(llvm::ArrayRef<llvm::SmallVector<mlir::Value, 1>> rows, mlir::Value columns,
+                                         mlir::ValueRange sums, int64_t numColumns);
+
+private:
+  static constexpr int64_t bitsOfTerms = 256; ///< of a row, in one product
+
+  /// The first factor of the warpgroup's part, of its 64 rows number `number`.
+  mlir::Value firstOf(const ContractionSide &own, int64_t number, unsigned piece);
+  llvm::SmallVector<int64_t> layoutOf(const ContractionSide &own) const;
+  llvm::SmallVector<int64_t> stepsOf(const ContractionSide &own, int64_t terms) const;
+  int64_t bytesOfRow(const ContractionSide &own) const { return plan.panelOf(own) * bits / 8; }
+  FragmentTiles &tilesOf(const ContractionSide &own) { return plan.isOfRows(own) ? rowTiles : columnTiles; }
+  /// Of a thread's sums of the warpgroup's 64 rows number `number`, as a product has them.
+  llvm::SmallVector<mlir::Value *> sumsOf(int64_t number, int64_t numColumns,
+                                          llvm::MutableArrayRef<mlir::Value> sums) const;
+  void addPieces(mlir::Value rows, mlir::Value columns, unsigned ofRows, unsigned ofColumns, int64_t terms,
+                 llvm::MutableArrayRef<mlir::Value> sums);
+
+  CodeBuilder &b;
+  const int64_t bits;
+  FragmentTiles rowTiles, columnTiles;
+};
+
+} // namespace hloc
