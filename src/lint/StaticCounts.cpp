@@ -24,9 +24,10 @@ namespace {
 
 constexpr double PathCounts::*fields[] = {
     &PathCounts::instructions,     &PathCounts::specialFunctions, &PathCounts::doubles,
-    &PathCounts::products,         &PathCounts::doubleProducts,   &PathCounts::sharedPasses,
-    &PathCounts::atomics,          &PathCounts::globalBytes,      &PathCounts::sectors,
-    &PathCounts::memoryRoundTrips, &PathCounts::sharedRoundTrips, &PathCounts::chainInstructions};
+    &PathCounts::products,         &PathCounts::doubleProducts,   &PathCounts::groupProducts,
+    &PathCounts::sharedPasses,     &PathCounts::atomics,          &PathCounts::globalBytes,
+    &PathCounts::sectors,          &PathCounts::memoryRoundTrips, &PathCounts::sharedRoundTrips,
+    &PathCounts::chainInstructions};
 
 void add(PathCounts &to, const PathCounts &from, double times = 1) {
   for (double PathCounts::*field : fields)
@@ -44,8 +45,19 @@ bool isSpecial(const CodeInstr &instr) {
   return instr.name() == "cvt" && parts.size() >= 3 && isFloat(parts.back()) != isFloat(parts[parts.size() - 2]);
 }
 
+bool isOfGroup(const CodeInstr &instr) { return instr.name() == "wgmma" && instr.has("mma_async"); }
+bool multiplies(const CodeInstr &instr) { return instr.name() == "mma" || isOfGroup(instr); }
+
+/// Clocks, as instructions that wait for each other, in which tensor cores make the products of a warp and of those
+/// that take turns with it.
+double turnsOf(const PathCounts &counts) {
+  constexpr double warpsOfGroup = 4, peakOfClock = 2048, clocksOfInstruction = 4;
+  return counts.products / multiplyAddsOfMma * turnOfMma +
+         warpsOfGroup * counts.groupProducts / peakOfClock / clocksOfInstruction;
+}
+
 /// Adds the multiply-adds of an `mma`, those of wider factors than 16 bits as many more, but of f64: by its shape,
-/// m16n8k16.
+/// m16n8k16. Of a warpgroup's each warp has a fourth.
 void addProducts(const CodeInstr &mma, PathCounts &to) {
   double products = 1, bits = 16;
   for (llvm::StringRef part : mma.text->parts) {
@@ -55,8 +67,12 @@ void addProducts(const CodeInstr &mma, PathCounts &to) {
       products = double(rows) * columns * terms;
   }
   llvm::ArrayRef<std::string> parts = mma.text->parts;
-  if (parts.size() >= 3) // results, factors, factors, sums
-    bits = mma.has("tf32") ? 32 : std::max(4u, typeBits(parts[parts.size() - 2]));
+  if (parts.size() >= 3) // results, factors, factors, and sums, but of warpgroups
+    bits = mma.has("tf32") ? 32 : std::max(4u, typeBits(parts[parts.size() - (isOfGroup(mma) ? 1 : 2)]));
+  if (isOfGroup(mma)) {
+    to.groupProducts += products / 4 * bits / 16;
+    return;
+  }
   (bits == 64 ? to.doubleProducts : to.products) += bits == 64 ? products : products * bits / 16;
 }
 
@@ -162,13 +178,13 @@ bool isPredicated(const KernelCode &code, uint32_t number) {
                        });
 }
 
-/// Loops that multiply on tensor cores: with no copies on their way, and two barriers or more, in turns with all else;
-/// in others what is loaded may be for a later round.
+/// Loops that multiply on tensor cores: with no copies on their way, and two barriers or more, in turns with all else,
+/// or if all products are waited for in each round; in others what is loaded may be for a later round.
 struct MultiplyingLoops {
   explicit MultiplyingLoops(const KernelCode &code) : areAhead(code.loops.size()) {
     struct Round {
       unsigned barriers = 0;
-      bool multiplies = false, copies = false;
+      bool multiplies = false, copies = false, waitsForAll = false;
     };
     std::vector<Round> rounds(code.loops.size());
     for (const CodeBlock &block : code.blocks)
@@ -176,11 +192,14 @@ struct MultiplyingLoops {
         const CodeInstr &instr = code.instrs[i];
         Round &round = rounds[block.loop];
         round.barriers += instr.name() == "bar" || instr.name() == "barrier";
-        round.multiplies |= instr.name() == "mma";
+        round.multiplies |= multiplies(instr);
         round.copies |= isAsyncCopy(instr);
+        round.waitsForAll |= instr.name() == "wgmma" && instr.has("wait_group") &&
+                             instr.text->operands.front().kind == ptx::Operand::Kind::Integer &&
+                             instr.text->operands.front().value == 0;
       }
     for (auto [loop, round] : llvm::enumerate(rounds)) {
-      const bool isInTurns = round.multiplies && round.barriers > 1 && !round.copies;
+      const bool isInTurns = round.multiplies && ((round.barriers > 1 && !round.copies) || round.waitsForAll);
       areInTurns |= isInTurns;
       areAhead[loop] = round.multiplies && !isInTurns;
     }
@@ -327,14 +346,13 @@ private:
       Rounds &round = ofLoops[code.blocks[stretch].loop];
       round.chain += ofStretch.chainInstructions;
       round.shared += ofStretch.sharedRoundTrips;
-      round.products += ofStretch.products;
+      round.turns += turnsOf(ofStretch);
       round.times = std::max(round.times, times);
       round.isOpen |= isOpen;
     }
     // Loads that no product waits for come while products are made.
-    if (ofStretch.products > 0 && productsWaited == 0 && isAhead(code.blocks[stretch].loop))
-      ofStretch.memoryRoundTrips = std::max(
-          0.0, ofStretch.memoryRoundTrips - tripsInTime(ofStretch.products / multiplyAddsOfMma * turnOfMma, 0));
+    if (turnsOf(ofStretch) > 0 && productsWaited == 0 && isAhead(code.blocks[stretch].loop))
+      ofStretch.memoryRoundTrips = std::max(0.0, ofStretch.memoryRoundTrips - tripsInTime(turnsOf(ofStretch), 0));
     ofStretch.memoryRoundTrips += waited;
     waited = productsWaited = 0;
     add(once, ofStretch, times);
@@ -350,7 +368,7 @@ private:
     for (const Rounds &round : ofLoops) {
       if (round.ahead.empty())
         continue;
-      const double chain = std::max(round.chain, round.products / multiplyAddsOfMma * turnOfMma);
+      const double chain = std::max(round.chain, round.turns);
       double left = 0;
       for (double ahead : round.ahead)
         left += tripsBehindCopies(ahead, tripsInTime(chain, round.shared));
@@ -390,7 +408,7 @@ private:
       const bool isBarrier = instr.name() == "bar" || instr.name() == "barrier";
       depth.raiseTo(isBarrier ? issued : behindBarrier);
       issued.raiseTo(depth);
-      if (instr.name() == "mma")
+      if (multiplies(instr))
         productsWaited = std::max(productsWaited, depth.memory);
       const double waitedBefore = depth.memory;
       addWait(instr, depth);
@@ -451,7 +469,7 @@ private:
     ++work.instructions;
     work.specialFunctions += isSpecial(instr);
     work.doubles += instr.has("f64") && !llvm::is_contained({"ld", "st", "mov", "mma"}, instr.name());
-    if (instr.name() == "mma")
+    if (multiplies(instr))
       addProducts(instr, work);
     const bool isAccess = instr.name() == "ld" || instr.name() == "st" || isAtomic;
     if (isAccess && (space == "global" || space.empty()))
@@ -565,7 +583,7 @@ private:
   PathCounts ofStretch;
   /// One round of a loop without those inside it, and how many rounds before its waits copies began.
   struct Rounds {
-    double chain = 0, shared = 0, products = 0, times = 0;
+    double chain = 0, shared = 0, turns = 0, times = 0;
     bool isOpen = false;
     bool begins = false; ///< copies, in what has been walked of it
     llvm::SmallVector<double, 1> ahead;
@@ -664,6 +682,7 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
   result.doubles = path.doubles * warps;
   result.products = path.products * warps;
   result.doubleProducts = path.doubleProducts * warps;
+  result.groupProducts = path.groupProducts * warps;
   result.sharedPasses = path.sharedPasses * warps;
   result.atomics = path.atomics * warps;
   result.memoryRoundTrips = path.memoryRoundTrips;

@@ -133,6 +133,7 @@ std::optional<EstimatedModule> CountedLaunches::finish(const emulator::Counters 
       lint::PathCounts path = text->after(text->roundsForInstructions(ofWarp));
       counts.sharedBytes += uint32_t(std::min<uint64_t>(text->sharedBytes, 1 << 20));
       counts.products = path.products * (end.warps - begin.warps);
+      counts.groupProducts = path.groupProducts * (end.warps - begin.warps);
       counts.memoryRoundTrips = path.memoryRoundTrips;
       counts.sharedRoundTrips = path.sharedRoundTrips;
       counts.chainInstructions = path.chainInstructions;

@@ -70,6 +70,7 @@ struct KernelCounts {
   double doubles = 0;          ///< of these: f64 arithmetic
   double products = 0;         ///< multiply-adds of tensor cores; of wider factors than 16 bits as many more, but f64
   double doubleProducts = 0;   ///< of f64
+  double groupProducts = 0;    ///< as products, but of warpgroups; of few columns as many more as they take longer
   double sharedPasses = 0;     ///< of shared memory, and shuffles
   double atomics = 0;          ///< on global memory, each lane
   /// Does a block make products, and do all else that its steps take, in turns between barriers?

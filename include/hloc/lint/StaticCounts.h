@@ -20,7 +20,7 @@ namespace hloc::lint {
 /// Of one warp; bytes of one thread.
 struct PathCounts {
   double instructions = 0, specialFunctions = 0, doubles = 0, sharedPasses = 0, atomics = 0;
-  double products = 0, doubleProducts = 0; ///< of tensor cores (KernelCounts)
+  double products = 0, doubleProducts = 0, groupProducts = 0; ///< of tensor cores (KernelCounts)
   double globalBytes = 0;
   double sectors = 0; ///< 32 bytes each, of global memory, by one warp in the middle of the grid
   double memoryRoundTrips = 0, sharedRoundTrips = 0, chainInstructions = 0;
