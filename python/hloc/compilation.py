@@ -151,7 +151,7 @@ def compile(
 
     >>> compiled = compile("f32[8] add(f32[8] x, f32[8] x)", target="h100")
     >>> compiled
-    <hloc.Compiled module_entry for sm_90: entry>
+    <hloc.Compiled module_entry for sm_90a: entry>
     >>> compiled.kernels[0]["hero"]
     'loop'
     """

@@ -426,6 +426,12 @@ llvm::FailureOr<Literal> ModuleRun::emulate(llvm::ArrayRef<Literal> arguments, P
   return result;
 }
 
+/// What a device knows that no other does, if code made for it uses that.
+static TargetInfo ofDeviceAlone(const TargetInfo &target) {
+  const std::optional<TargetInfo> own = findTarget(target.name + "a");
+  return own && own->hasWarpgroups() ? *own : target;
+}
+
 bool ModuleRun::prepareGpu(const HloModule &module) {
   {
     TimedScope scope(timing, "open GPU");
@@ -435,7 +441,7 @@ bool ModuleRun::prepareGpu(const HloModule &module) {
     return false;
   if (!options.targetGiven)
     if (std::optional<TargetInfo> found = findTarget(gpu.device->target()))
-      target = *found;
+      target = ofDeviceAlone(*found);
   return findProgram(module) && openLibraries(*gpu.device, program->program, diagnostics) &&
          executor->load(*gpu.device, program->image, program->program);
 }

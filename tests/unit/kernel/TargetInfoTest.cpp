@@ -19,8 +19,8 @@ TEST_CASE("targets are found by architecture, number and product") {
   CHECK(nameOf("90") == "sm_90");
   CHECK(nameOf("12.1") == "sm_121");
   CHECK(nameOf("121a") == "sm_121a");
-  CHECK(nameOf("h200") == "sm_90");
-  CHECK(nameOf("H100") == "sm_90");
+  CHECK(nameOf("h200") == "sm_90a");
+  CHECK(nameOf("H100") == "sm_90a");
   CHECK(nameOf("A100") == "sm_80");
   CHECK(nameOf("RTX 4090") == "sm_89");
   CHECK(nameOf("rtx-4090") == "sm_89");
