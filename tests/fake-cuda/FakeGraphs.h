@@ -111,9 +111,10 @@ static struct FakeGraph *copyGraph(const struct FakeGraph *from) {
     node->dependencies = malloc(sizeof node * (old->numDependencies + 1));
     for (size_t d = 0; d < old->numDependencies; ++d)
       node->dependencies[d] = made->nodes[old->dependencies[d]->serial];
-    if (old->arguments)
-      node->arguments =
-          memcpy(malloc(8 * (numArguments(old->function) + 1)), old->arguments, 8 * numArguments(old->function));
+    if (old->arguments) {
+      const size_t bytes = mapBytes * (size_t)numArguments(old->function);
+      node->arguments = memcpy(malloc(bytes + mapBytes), old->arguments, bytes);
+    }
     if (old->data)
       node->data = memcpy(malloc(old->bytes), old->data, old->bytes);
     if (old->inner)
@@ -181,10 +182,13 @@ static int setKernelParams(struct FakeNode *node, const struct FakeKernelParams 
   node->function = params->function;
   memcpy(node->sizes, params->sizes, sizeof node->sizes);
   free(node->arguments);
-  node->arguments = calloc(count + 1, 8);
-  const int isBranch = params->function == &branchFunction;
-  for (unsigned i = 0; i < count; ++i)
-    memcpy(node->arguments + 8 * i, params->parameters[i], isBranch && i >= 2 ? 4 : 8);
+  node->arguments = calloc(count + 1, mapBytes); /* of each as many as the largest has, a tensor map */
+  const int isBranch = params->function == &branchFunction, isRound = params->function == &roundFunction;
+  const struct Kernel *kernel = traceFile() && !isBranch && !isRound ? params->function : NULL;
+  for (unsigned i = 0; i < count; ++i) {
+    const size_t bytes = kernel && kernel->isMap[i] ? mapBytes : isBranch && i >= 2 ? 4 : 8;
+    memcpy(node->arguments + mapBytes * i, params->parameters[i], bytes);
+  }
   return 0;
 }
 
@@ -249,7 +253,7 @@ static int decideCondition(const struct FakeNode *node) {
   static int32_t lastSelector;
   uint64_t handle, at, rounds;
   memcpy(&handle, node->arguments, 8);
-  memcpy(&at, node->arguments + 8, 8);
+  memcpy(&at, node->arguments + mapBytes, 8);
   if (!handle || handle > numConditions)
     return refuse(700, "a condition that there is none of");
   unsigned value;
@@ -257,12 +261,12 @@ static int decideCondition(const struct FakeNode *node) {
     if (refusal(at, 8))
       return refusal(at, 8);
     uint64_t *counter = (uint64_t *)(uintptr_t)at;
-    memcpy(&rounds, node->arguments + 16, 8);
+    memcpy(&rounds, node->arguments + 2 * mapBytes, 8);
     value = (*counter)++ < rounds;
   } else {
     uint32_t numbers[3]; /* bytes, branch, branches */
     for (int i = 0; i < 3; ++i)
-      memcpy(&numbers[i], node->arguments + 16 + 8 * i, 4);
+      memcpy(&numbers[i], node->arguments + mapBytes * (2 + i), 4);
     if (refusal(at, numbers[0]))
       return refusal(at, numbers[0]);
     int32_t selector = 0;
@@ -304,7 +308,7 @@ static int runNode(const struct FakeNode *node, void *stream) {
   if (node->type == kernelNode) {
     void *parameters[1024];
     for (unsigned i = 0; i < numArguments(node->function) && i < 1024; ++i)
-      parameters[i] = node->arguments + 8 * i;
+      parameters[i] = node->arguments + mapBytes * i;
     return runKernel(node->function, node->sizes, node->cluster, stream, parameters);
   }
   if (node->type == copyNode)

@@ -77,7 +77,7 @@ TEST_CASE("golden-says-how-kernels-are-launched-and-what-maps-they-take") {
                 "// tensor map k: parameter 1: bf16 1024x512, strides 2048, box 64x128, swizzle 128B\n"
                 "// kernel l: hero contraction, grid 1x1x1, block 1x1x1, shared 0\nret;\n");
   CHECK(goldenPart(text, {"l"}) == "// hloc golden 1: k.hlo for sm_90a\n"
-                                   "// kernel l: hero contraction, grid 1x1x1, block 1x1x1, shared 0\n");
+                                   "// kernel l: hero contraction, grid 1x1x1, block 1x1x1, shared 0\nret;\n");
 }
 
 TEST_CASE("missing-golden-is-a-mismatch-that-says-how-to-write-it") {
