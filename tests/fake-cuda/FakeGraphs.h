@@ -309,6 +309,8 @@ static int runNode(const struct FakeNode *node, void *stream) {
     void *parameters[1024];
     for (unsigned i = 0; i < numArguments(node->function) && i < 1024; ++i)
       parameters[i] = node->arguments + mapBytes * i;
+    if (node->cluster[0])
+      trace("attribute 4 %u %u %u\n", node->cluster[0], node->cluster[1], node->cluster[2]);
     return runKernel(node->function, node->sizes, node->cluster, stream, parameters);
   }
   if (node->type == copyNode)
