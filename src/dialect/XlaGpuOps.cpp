@@ -184,7 +184,7 @@ static LogicalResult verifyLayout(Operation *op, ArrayRef<int64_t> layout, Array
       !llvm::is_contained({0, 32, 64, 128}, layout[2]) || !llvm::is_contained({0, 1}, layout[3]))
     return op->emitOpError("has a layout that no descriptor has");
   if (layout[3] && bitsOfFactor != 16)
-    return op->emitOpError("has neighbours along terms, unless they have 16 bits");
+    return op->emitOpError("has neighbours across terms, which only factors of 16 bits may have");
   return llvm::all_of(steps, isDistance) ? success() : op->emitOpError("has steps that are no multiples of 16 bytes");
 }
 

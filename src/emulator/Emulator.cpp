@@ -686,6 +686,8 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &asked, DiagnosticEngin
   launch.sharedShift = granuleShift(kernel, Space::Shared);
   launch.sharedBytes = kernel.sharedBytes + request.dynamicSharedBytes;
   launch.localStride = llvm::alignTo(kernel.localBytes, 16);
+  // A wgmma of 256 columns is made on a warp's stack: 256 KiB beside the registers were seen to be too few. Pages that
+  // nobody touches cost nothing.
   // Registers that do not fit the host's live on the stack: 256 bytes each at most, and a host thread has few
   // megabytes.
   constexpr uint64_t bytesOfRegister = 8 * warpLanes, manyRegisters = 10000;

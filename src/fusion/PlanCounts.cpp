@@ -204,12 +204,11 @@ static void addGroupProducts(const ContractionPlan &plan, double steps, PlanCoun
 
 /// The chain of one warp: of more than two stages a step's products are made while the next step begins.
 static void addGroupWaits(const ContractionPlan &plan, double steps, double waits, PlanCounts &counts) {
-  constexpr double peakOfClock = 2048, clocksOfInstruction = 4;
   const ContractionTile &tile = plan.tile;
   const bool isOpen = tile.stages > 2 || tile.hasProducer;
-  const double products = double(tile.rows() * tile.columns() * tile.depth) * plan.factorBits() / bitsOfProduct *
-                          double(plan.numProducts()) * plan.pieces().products() / peakOfClock /
-                          rateOfColumns(tile.columnsOfGroup()) / clocksOfInstruction;
+  const double products =
+      turnsOfGroups(double(tile.rows() * tile.columns() * tile.depth) * plan.factorBits() / bitsOfProduct *
+                    double(plan.numProducts()) * plan.pieces().products() / rateOfColumns(tile.columnsOfGroup()));
   const double chain =
       isOpen ? std::max(products, instructionsOfStep) : products + instructionsOfStep + instructionsOfMma;
   const double sharedTrips = isOpen ? 0 : tripsOfBarrier;

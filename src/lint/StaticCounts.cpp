@@ -51,9 +51,8 @@ bool multiplies(const CodeInstr &instr) { return instr.name() == "mma" || isOfGr
 /// Clocks, as instructions that wait for each other, in which tensor cores make the products of a warp and of those
 /// that take turns with it.
 double turnsOf(const PathCounts &counts) {
-  constexpr double warpsOfGroup = 4, peakOfClock = 2048, clocksOfInstruction = 4;
-  return counts.products / multiplyAddsOfMma * turnOfMma +
-         warpsOfGroup * counts.groupProducts / peakOfClock / clocksOfInstruction;
+  constexpr double warpsOfGroup = 4;
+  return counts.products / multiplyAddsOfMma * turnOfMma + turnsOfGroups(warpsOfGroup * counts.groupProducts);
 }
 
 /// Adds the multiply-adds of an `mma`, those of wider factors than 16 bits as many more, but of f64: by its shape,

@@ -12,7 +12,7 @@ namespace hloc {
 llvm::SmallVector<mlir::Value> multiplyTiles(xla_gpu::MultiplyTilesOp op, mlir::Value lhs, mlir::Value rhs,
                                              mlir::OpBuilder &builder);
 llvm::SmallVector<mlir::Value> multiplyHeld(xla_gpu::MultiplyHeldOp op, mlir::Value rhs, mlir::OpBuilder &builder);
-/// Sums pass through what waits, so that nobody looks at them before.
+/// Sums pass through a line behind the wait, so that nobody looks at them before.
 llvm::SmallVector<mlir::Value> awaitProducts(xla_gpu::AwaitProductsOp op, mlir::OpBuilder &builder);
 /// What the thread wrote to shared memory is seen by the asynchronous proxy.
 void publishTiles(mlir::Location loc, mlir::OpBuilder &builder);
