@@ -13,8 +13,8 @@ inline constexpr double tripsOfBusyMemory = 2;
 /// multiprocessor's, makes one of m16n8k16: 2048 multiply-adds at 240 to 320 a clock.
 inline constexpr double turnOfMma = 2, multiplyAddsOfMma = 2048;
 
-/// The same of products of warpgroups: for as long as all tensor cores of a multiprocessor make so many multiply-adds of
-/// 16-bit factors, 2048 a clock on an H100's data sheet, where an instruction that is waited for takes 4.
+/// The same of products of warpgroups: for as long as all tensor cores of a multiprocessor make so many multiply-adds
+/// of 16-bit factors, 2048 a clock on an H100's data sheet, where an instruction that is waited for takes 4.
 inline double turnsOfGroups(double products) {
   constexpr double ofClock = 2048, clocksOfInstruction = 4;
   return products / ofClock / clocksOfInstruction;
