@@ -7,6 +7,7 @@
 #include "emitters/heroes/OperandTile.h"
 #include "emitters/heroes/OutputTile.h"
 #include "emitters/heroes/RaggedTiles.h"
+#include "emitters/heroes/TileRing.h"
 #include "emitters/heroes/WarpgroupProduct.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/indexing/ShapeMaps.h"
@@ -265,91 +266,31 @@ private:
 
   // --- a ring: one warpgroup copies tiles into it, the others multiply them
 
-  /// Of a stage two barriers: number `stage` for its tiles to be there, and behind all of these, to be free.
   void runRing(bool stores) {
     SmallVector<Value> tiles = allocate();
-    const int64_t groups = tile.threads() / threadsOfGroup;
-    SmallVector<int64_t> arrivals(size_t(tile.stages), 1);
-    arrivals.append(size_t(tile.stages), groups * tile.cluster);
-    Value barriers = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({2 * tile.stages}, b.getI64Type()));
-    byThread(0, [&] { xla_gpu::InitBarriersOp::create(b, barriers, arrivals); });
-    barriers = synchronize(barriers).front();
-    syncCluster();
-    Value thread = kernel.ids().front();
-    Value multiplies = b.cmpI(CodeBuilder::IPred::slt, thread, b.index(tile.threads()));
-    SmallVector<Value> written(kernel.outputs().begin(), kernel.outputs().end());
-    llvm::append_range(written, kernel.scratch());
-    auto branch = scf::IfOp::create(b, TypeRange(ValueRange(written)), multiplies, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(branch.elseBlock());
-    if (plan.exchangesRegisters())
-      xla_gpu::SetRegistersOp::create(b, uint64_t(ContractionPlan::registersOfProducer), /*more=*/false);
-    byThread(tile.threads(), [&] { fillRing(tiles, barriers); });
-    syncCluster();
-    scf::YieldOp::create(b, written);
-    b.setInsertionPointToEnd(branch.thenBlock());
-    if (plan.exchangesRegisters())
-      xla_gpu::SetRegistersOp::create(b, uint64_t(plan.registersOfConsumers()), /*more=*/true);
-    Value own = b.minS(thread, b.index(tile.threads() - 1));
-    own.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, tile.threads() - 1}));
-    kernel.setThread(own, tile.threads());
-    if (SmallVector<Value> made = withoutRests(sumsOfRing(tiles, barriers)); stores)
-      outputs.store(made);
-    else
-      outputs.storePartial(made, partOf(plan, kernel));
-    syncCluster();
-    SmallVector<Value> after(kernel.outputs().begin(), kernel.outputs().end());
-    llvm::append_range(after, kernel.scratch());
-    scf::YieldOp::create(b, after);
-    const size_t numOutputs = kernel.outputs().size();
-    kernel.outputs().assign(branch.getResults().begin(), branch.getResults().begin() + ptrdiff_t(numOutputs));
-    kernel.scratch().assign(branch.getResults().begin() + ptrdiff_t(numOutputs), branch.getResults().end());
+    TileRing ring(tile, kernel);
+    auto multiplyAll = [&] {
+      if (SmallVector<Value> made = withoutRests(sumsOfRing(tiles, ring)); stores)
+        outputs.store(made);
+      else
+        outputs.storePartial(made, partOf(plan, kernel));
+    };
+    ring.run(
+        plan.exchangesRegisters() ? plan.registersOfConsumers() : 0, [&] { fillRing(tiles, ring); }, multiplyAll);
   }
 
-  /// Barriers are there before a neighbour arrives at them, and as long as one may.
-  void syncCluster() {
-    if (tile.cluster > 1)
-      xla_gpu::SyncClusterOp::create(b);
-  }
-
-  static constexpr int64_t threadsOfGroup = 128;
-
-  void byThread(int64_t number, llvm::function_ref<void()> make) {
-    IndexingMap map = kernel.mapOf({}, {1});
-    map.addConstraint(kernel.thread(), Interval{number, number});
-    kernel.loop(map, {}, [&](ValueRange, ValueRange, ValueRange) -> SmallVector<Value> {
-      make();
-      return {};
-    });
-  }
-
-  /// Of the barrier that says that a stage is free.
-  Value freeAt(Value stage) {
-    Value index = b.addI(stage, b.index(tile.stages));
-    index.getDefiningOp()->setAttr(xla_gpu::attr::range,
-                                   xla_gpu::rangeAttr(context, Interval{tile.stages, 2 * tile.stages - 1}));
-    return index;
-  }
-
-  Value parityAfter(Value parity, Value stage) {
-    Value isFirst = b.cmpI(CodeBuilder::IPred::eq, stage, b.index(0));
-    return b.select(isFirst, b.xorI(parity, b.integer(b.getI32Type(), 1)), parity);
-  }
-
-  /// A stage is waited for before it is filled, but the first time: of what was not begun, the phase before is over.
-  void fillRing(ArrayRef<Value> tiles, Value barriers) {
+  void fillRing(ArrayRef<Value> tiles, TileRing &ring) {
     int64_t bytes = 0;
     for (const OperandTile &operand : operands)
-      bytes += operand.bytesOfStage();
-    // The order of the kernel's maps is that of the plan's sides.
-    const SmallVector<const ContractionSide *, 4> sides = plan.sides();
-    loopSteps({b.index(tile.stages - 1), b.integer(b.getI32Type(), 0)}, [&](Value step, ValueRange before) {
-      Value stage = stageAfter(before[0]), parity = parityAfter(before[1], stage);
-      xla_gpu::AwaitPhaseOp::create(b, barriers, freeAt(stage), parity);
-      xla_gpu::ArriveOp::create(b, barriers, stage, b.getI64IntegerAttr(bytes), IntegerAttr(), Value());
+      bytes += operand.bytesOfTile();
+    const TileRing::Turn first = ring.beforeFills();
+    loopSteps({first.stage, first.parity}, [&](Value step, ValueRange before) {
+      const TileRing::Turn turn = ring.following({before[0], before[1]});
+      ring.begin(turn, bytes);
+      // The order of the kernel's maps is that of the plan's sides.
       for (auto [number, operand] : llvm::enumerate(operands))
-        operand.copyInBulk(numberOfMap(number), step, tiles[number], stage, barriers);
-      return SmallVector<Value>{stage, parity};
+        operand.copyInBulk(numberOfMap(number), step, tiles[number], turn.stage, ring.allBarriers());
+      return SmallVector<Value>{turn.stage, turn.parity};
     });
   }
 
@@ -361,25 +302,21 @@ private:
   }
 
   /// A step's products are made while the next step's tiles are waited for; then its own stage is free.
-  SmallVector<Value> sumsOfRing(ArrayRef<Value> tiles, Value barriers) {
-    const size_t numSums = size_t(plan.sums());
-    SmallVector<Value> carried = {b.index(tile.stages - 1), b.integer(b.getI32Type(), 1)};
-    carried.append(numSums, values.zero());
-    IndexingMap inGroup = kernel.mapOf({kernel.thread() % threadsOfGroup}, {});
-    Value isOne = b.cmpI(CodeBuilder::IPred::eq, applyMap(b, inGroup, kernel.ids()).front(), b.index(0));
+  SmallVector<Value> sumsOfRing(ArrayRef<Value> tiles, TileRing &ring) {
+    const TileRing::Turn first = ring.beforeUses();
+    SmallVector<Value> carried = {first.stage, first.parity};
+    carried.append(size_t(plan.sums()), values.zero());
     carried = loopSteps(carried, [&](Value step, ValueRange before) {
-      Value last = before[0], stage = stageAfter(last), parity = parityAfter(before[1], stage);
-      xla_gpu::AwaitPhaseOp::create(b, barriers, stage, parity);
-      SmallVector<Value> added = addGroupProducts(tiles, before.drop_front(2), stage);
+      const TileRing::Turn turn = ring.following({before[0], before[1]});
+      ring.await(turn);
+      SmallVector<Value> added = addGroupProducts(tiles, before.drop_front(TileRing::valuesOfTurn), turn.stage);
       xla_gpu::AwaitProductsOp::create(b, TypeRange(), ValueRange(), uint64_t(1));
-      Value isLater = b.cmpI(CodeBuilder::IPred::ne, step, firstStep());
-      const IntegerAttr blocks = tile.cluster > 1 ? b.getI64IntegerAttr(tile.cluster) : IntegerAttr();
-      xla_gpu::ArriveOp::create(b, barriers, freeAt(last), IntegerAttr(), blocks, b.andI(isOne, isLater));
-      SmallVector<Value> next = {stage, parity};
+      ring.release(before[0], b.cmpI(CodeBuilder::IPred::ne, step, firstStep()));
+      SmallVector<Value> next = {turn.stage, turn.parity};
       llvm::append_range(next, added);
       return next;
     });
-    auto sums = ArrayRef(carried).drop_front(2);
+    auto sums = ArrayRef(carried).drop_front(TileRing::valuesOfTurn);
     return SmallVector<Value>(
         xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(sums)), sums, uint64_t(0)).getResults());
   }
@@ -445,19 +382,7 @@ private:
     return SmallVector<Value>(ArrayRef(carried).slice(numTiles + 1, numSums));
   }
 
-  /// So many stages on.
-  Value stageAfter(Value stage, int64_t number = 1) {
-    if (tile.stages == 1)
-      return stage;
-    const int64_t back = tile.stages - number;
-    Value isBehind = b.cmpI(CodeBuilder::IPred::sge, stage, b.index(back));
-    if (number == 1)
-      isBehind = b.cmpI(CodeBuilder::IPred::eq, stage, b.index(back));
-    Value next =
-        b.select(isBehind, number == 1 ? b.index(0) : b.subI(stage, b.index(back)), b.addI(stage, b.index(number)));
-    next.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, tile.stages - 1}));
-    return next;
-  }
+  Value stageAfter(Value stage, int64_t number = 1) { return TileRing::stageAfter(b, tile.stages, stage, number); }
 
   // --- of those sides of a step that are copied, or go through registers
 

@@ -36,7 +36,7 @@ public:
   /// Starts to copy all of the tile in bulk, by the tensor map number `map` of the kernel; its bytes are counted at
   /// `barriers[stage]`. By one thread.
   void copyInBulk(unsigned map, mlir::Value number, mlir::Value shared, mlir::Value stage, mlir::Value barriers);
-  int64_t bytesOfStage() const { return plan.stageElements(side) * int64_t(plan.factorBits()) / 8; }
+  int64_t bytesOfTile() const { return plan.tileElements(side) * int64_t(plan.factorBits()) / 8; }
 
 private:
   using Condition = std::pair<AffineExpr, Interval>;
