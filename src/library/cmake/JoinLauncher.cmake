@@ -3,7 +3,7 @@
 get_filename_component(include ${CMAKE_CURRENT_LIST_DIR}/../../../include ABSOLUTE)
 file(READ ${include}/hloc_launch.h text)
 string(REGEX REPLACE "// It is installed as one file[^\n]*\n" "" text "${text}")
-foreach(part Manifest Json Driver) # each after the one that includes it
+foreach(part Execution Module Manifest Json Driver) # each after the one that includes it
   file(READ ${include}/hloc_launch/${part}.h inside)
   string(REPLACE "#pragma once\n" "" inside "${inside}")
   foreach(line "#include \"hloc_launch/${part}.h\"\n" "#include \"${part}.h\"\n")
