@@ -14,6 +14,9 @@
 #endif
 
 // As <cuda.h> declares them: a CUstream and a cudaStream_t are a Stream.
+struct CUgraph_st;
+struct CUgraphNode_st;
+struct CUgraphExec_st;
 struct CUstream_st;
 struct CUctx_st;
 struct CUmod_st;
@@ -37,7 +40,10 @@ public:
   }
   bool ok() const { return !failed; }
   const std::string &message() const { return why; } ///< empty if ok()
-  int cudaResult() const { return result; }          ///< CUresult of the driver's function that failed; else 0
+  /// CUresult of the driver's function that failed; notSupported of a graph that this module cannot become here; else
+  /// 0.
+  int cudaResult() const { return result; }
+  static constexpr int notSupported = 801; ///< CUDA_ERROR_NOT_SUPPORTED
 
 private:
   bool failed = false;
@@ -78,6 +84,32 @@ private:
     (CUfunc_st * function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,           \
      unsigned blockZ, unsigned sharedBytes, Stream stream, void **parameters, void **extra))
 
+// GraphApi.h
+struct NodeParams;
+struct EdgeData;
+using ConditionHandle = unsigned long long; ///< CUgraphConditionalHandle
+
+/// The same of what graphs take. cuGraphAddNode_v2 and conditions are of CUDA 12.3; older drivers have all or none of
+/// the rest, and make no graphs here.
+#define HLOC_LAUNCH_GRAPH_FUNCTIONS(X)                                                                                 \
+  X(graphCreate, cuGraphCreate, "", (CUgraph_st * *graph, unsigned flags))                                             \
+  X(graphDestroy, cuGraphDestroy, "", (CUgraph_st * graph))                                                            \
+  X(graphAddNode, cuGraphAddNode_v2, "",                                                                               \
+    (CUgraphNode_st * *node, CUgraph_st * graph, CUgraphNode_st *const *dependencies, const EdgeData *edges,           \
+     size_t numDependencies, NodeParams *params))                                                                      \
+  X(graphConditionCreate, cuGraphConditionalHandleCreate, "",                                                          \
+    (ConditionHandle * handle, CUgraph_st * graph, Context context, unsigned atFirst, unsigned flags))                 \
+  X(graphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, "",                                                    \
+    (CUgraphNode_st * node, int attribute, const void *value))                                                         \
+  X(graphInstantiate, cuGraphInstantiateWithFlags, "",                                                                 \
+    (CUgraphExec_st * *exec, CUgraph_st * graph, unsigned long long flags))                                            \
+  X(graphExecNodeSetParams, cuGraphExecNodeSetParams, "",                                                              \
+    (CUgraphExec_st * exec, CUgraphNode_st * node, NodeParams * params))                                               \
+  X(graphExecDestroy, cuGraphExecDestroy, "", (CUgraphExec_st * exec))                                                 \
+  X(graphLaunch, cuGraphLaunch, "", (CUgraphExec_st * exec, Stream stream))                                            \
+  X(streamBeginCapture, cuStreamBeginCapture, "_v2", (Stream stream, int mode))                                        \
+  X(streamEndCapture, cuStreamEndCapture, "", (Stream stream, CUgraph_st * *graph))
+
 /// As CUlaunchAttribute and CUlaunchConfig of <cuda.h>.
 struct LaunchAttribute {
   int id; ///< 4: size of clusters, 6: programmatic
@@ -97,8 +129,9 @@ class Driver {
 public:
 #define HLOC_LAUNCH_MEMBER(member, function, version, parameters) int(*member) parameters = nullptr;
   HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_MEMBER)
-#undef HLOC_LAUNCH_MEMBER
   // What older drivers lack, which is null there.
+  HLOC_LAUNCH_GRAPH_FUNCTIONS(HLOC_LAUNCH_MEMBER)
+#undef HLOC_LAUNCH_MEMBER
   int (*launchKernelEx)(const LaunchConfiguration *configuration, CUfunc_st *function, void **parameters,
                         void **extra) = nullptr; ///< since CUDA 11.8; the next two since 12.0
   int (*encodeTiled)(void *map, int type, unsigned rank, void *address, const uint64_t *dims, const uint64_t *strides,
@@ -149,6 +182,9 @@ private:
     encodeTiled = reinterpret_cast<decltype(encodeTiled)>(&::cuTensorMapEncodeTiled);
     encodeIm2col = reinterpret_cast<decltype(encodeIm2col)>(&::cuTensorMapEncodeIm2col);
 #endif
+#if CUDA_VERSION >= 12030
+    HLOC_LAUNCH_GRAPH_FUNCTIONS(HLOC_LAUNCH_FIND)
+#endif
 #if CUDA_VERSION >= 12040
     functionGetParameter = reinterpret_cast<decltype(functionGetParameter)>(&::cuFuncGetParamInfo);
 #endif
@@ -161,6 +197,8 @@ private:
   member = reinterpret_cast<int(*) parameters>(dlsym(handle, #function version));                                      \
   if (!member)                                                                                                         \
     missing += std::string(missing.empty() ? "" : ", ") + #function version;
+    HLOC_LAUNCH_GRAPH_FUNCTIONS(HLOC_LAUNCH_FIND)
+    missing.clear();
     HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_FIND)
     launchKernelEx = reinterpret_cast<decltype(launchKernelEx)>(dlsym(handle, "cuLaunchKernelEx"));
     encodeTiled = reinterpret_cast<decltype(encodeTiled)>(dlsym(handle, "cuTensorMapEncodeTiled"));

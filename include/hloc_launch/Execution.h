@@ -45,6 +45,7 @@ public:
   DevicePointer address(const Slice &slice) const { return addresses[slice.buffer] + slice.offset; }
 
 private:
+  friend class Graph;
   void swap(Execution &other) {
     std::swap(module, other.module);
     std::swap(scratch, other.scratch);
@@ -55,6 +56,7 @@ private:
   Status issue(const std::vector<Step> &steps, Stream stream);
   Status carryOut(const Step &step, Stream stream);
   Status launch(const Step &step, Stream stream);
+  Status parameters(const Kernel &kernel, std::vector<DevicePointer> &values, std::vector<void *> &pointers);
   Status encode(const Kernel &kernel, const TensorMap &map, DevicePointer tensor, EncodedMap *&encoded);
   Status copy(DevicePointer to, const Slice &from, Stream stream);
   Status fill(const Step &step, Stream stream);
@@ -147,20 +149,11 @@ inline Status Execution::carryOut(const Step &step, Stream stream) {
 inline Status Execution::launch(const Step &step, Stream stream) {
   const Kernel &kernel = module->manifest.kernels[step.kernel];
   std::vector<DevicePointer> values;
-  std::vector<void *> parameters;
-  values.reserve(step.slices.size()); // parameters point into it
-  if (maps.size() > mostMaps)
-    maps.clear();
-  for (size_t i = 0; i < step.slices.size(); ++i) {
-    values.push_back(address(step.slices[i]));
-    parameters.push_back(&values.back());
-    if (const auto &map = kernel.parameters[i].map) {
-      EncodedMap *encoded = nullptr;
-      if (Status status = encode(kernel, *map, values.back(), encoded); !status.ok())
-        return status;
-      parameters.back() = encoded;
-    }
-  }
+  std::vector<void *> pointers;
+  for (const Slice &slice : step.slices)
+    values.push_back(address(slice));
+  if (Status status = parameters(kernel, values, pointers); !status.ok())
+    return status;
   const uint32_t *grid = kernel.grid, *block = kernel.block, *cluster = kernel.cluster;
   if (kernel.isExtended()) {
     LaunchAttribute attributes[2] = {};
@@ -176,14 +169,31 @@ inline Status Execution::launch(const Step &step, Stream stream) {
                                                attributes,
                                                count};
     const int result =
-        module->driver->launchKernelEx(&configuration, module->functions[step.kernel], parameters.data(), nullptr);
+        module->driver->launchKernelEx(&configuration, module->functions[step.kernel], pointers.data(), nullptr);
     return result ? module->driver->failure(result, "launching kernel `" + kernel.name + "` (cuLaunchKernelEx)")
                   : Status();
   }
   const int result =
       module->driver->launchKernel(module->functions[step.kernel], grid[0], grid[1], grid[2], block[0], block[1],
-                                   block[2], kernel.dynamicSharedBytes, stream, parameters.data(), nullptr);
+                                   block[2], kernel.dynamicSharedBytes, stream, pointers.data(), nullptr);
   return result ? module->driver->failure(result, "launching kernel `" + kernel.name + "` (cuLaunchKernel)") : Status();
+}
+
+/// What the driver takes: `pointers` to `values`, the address of each parameter, or to tensor maps of these.
+inline Status Execution::parameters(const Kernel &kernel, std::vector<DevicePointer> &values,
+                                    std::vector<void *> &pointers) {
+  if (maps.size() > mostMaps)
+    maps.clear();
+  for (size_t i = 0; i < values.size(); ++i) {
+    pointers.push_back(&values[i]);
+    if (const auto &map = kernel.parameters[i].map) {
+      EncodedMap *encoded = nullptr;
+      if (Status status = encode(kernel, *map, values[i], encoded); !status.ok())
+        return status;
+      pointers.back() = encoded;
+    }
+  }
+  return {};
 }
 
 /// Once for each address.

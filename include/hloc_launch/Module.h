@@ -1,6 +1,7 @@
 #pragma once
 // A module on the device, of its manifest and image.
 
+#include "Conditions.h"
 #include "Manifest.h"
 
 #include <functional>
@@ -22,6 +23,10 @@ struct Options {
   const char *driver = "libcuda.so.1"; ///< file of the driver; the first that is opened serves the whole process
   /// By the function of external steps and of library calls (`cublasLtMatmul`): who carries them out.
   std::map<std::string, std::function<Status(const ExternalCall &)>> callbacks;
+  /// Functions of which the callback does no more than enqueue on `stream` what CUDA can capture. A Graph has it called
+  /// while `stream` is captured: once, and once more for each update that changes its addresses. With others it is
+  /// refused.
+  std::set<std::string> capturable;
 };
 
 /// PTX, cubin or fatbin.
@@ -47,6 +52,7 @@ struct alignas(128) EncodedMap {
 };
 
 class Execution;
+class Graph;
 
 /// A loaded module. Copies are the same module, which lives as long as one of them or of its executions.
 class Module {
@@ -56,6 +62,7 @@ public:
     auto made = std::make_shared<State>();
     Status status = ManifestReader::read(manifest, made->manifest);
     made->callbacks = options.callbacks;
+    made->capturable = options.capturable;
     for (auto step : {&State::arrange, &State::findCallbacks})
       if (status.ok())
         status = (made.get()->*step)();
@@ -89,9 +96,11 @@ public:
 
 private:
   friend class Execution;
+  friend class Graph;
   struct State {
     Manifest manifest;
     std::map<std::string, std::function<Status(const ExternalCall &)>> callbacks;
+    std::set<std::string> capturable;
     std::vector<Array> inputs, results;
     std::vector<uint64_t> places; ///< of each buffer in the scratch memory, or of constants in theirs
     std::vector<CUfunc_st *> functions;
@@ -102,6 +111,10 @@ private:
     bool isRetained = false;
     CUmod_st *module = nullptr;
     DevicePointer constants = 0;
+    // Kernels that decide for graphs, loaded with the first of these that has loops or branches.
+    std::mutex conditionsMutex;
+    CUmod_st *conditions = nullptr;
+    CUfunc_st *takesBranch = nullptr, *goesRound = nullptr;
 
     ~State() {
       if (!context)
@@ -112,6 +125,8 @@ private:
           driver->memoryFree(constants);
         if (module)
           driver->moduleUnload(module);
+        if (conditions)
+          driver->moduleUnload(conditions);
       }
       if (isRetained)
         driver->primaryContextRelease(device);
@@ -125,6 +140,7 @@ private:
     Status findFunctionsOfDriver(const Kernel &kernel) const;
     bool hasParameters(const Kernel &kernel, CUfunc_st *function) const;
     Status uploadConstants();
+    Status loadConditions();
   };
   std::shared_ptr<State> state;
 };
@@ -317,6 +333,22 @@ inline Status Module::State::uploadConstants() {
         status = driver->check(driver->streamSynchronize(nullptr), "copying constants (cuStreamSynchronize)");
       std::string().swap(data);
     }
+  return status;
+}
+
+/// The context is current.
+inline Status Module::State::loadConditions() {
+  std::lock_guard<std::mutex> lock(conditionsMutex);
+  Status status;
+  if (!conditions)
+    status = driver->check(driver->moduleLoad(&conditions, conditionPtx, 0, nullptr, nullptr),
+                           "loading the kernels that decide (cuModuleLoadDataEx)");
+  if (!status.ok())
+    conditions = nullptr;
+  for (auto [function, name] : {std::pair(&takesBranch, branchKernel), std::pair(&goesRound, roundKernel)})
+    if (status.ok() && !*function)
+      status = driver->check(driver->moduleGetFunction(function, conditions, name),
+                             "looking for a kernel that decides (cuModuleGetFunction)");
   return status;
 }
 

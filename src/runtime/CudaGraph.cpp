@@ -1,7 +1,7 @@
 #include "hloc/runtime/CudaGraph.h"
 
-#include "ConditionKernels.h"
 #include "CudaDeviceImpl.h"
+#include "hloc_launch/Conditions.h"
 
 #include <algorithm>
 #include <list>
@@ -10,6 +10,7 @@
 namespace hloc {
 
 using namespace cuda;
+using hloc_launch::branchKernel, hloc_launch::conditionPtx, hloc_launch::roundKernel;
 
 namespace {
 

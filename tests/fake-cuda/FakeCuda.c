@@ -10,7 +10,7 @@
 #include "FakeGraphs.h"
 #endif
 
-/* What a stream that is being recorded may not be asked; launches, copies and fills on it are not recorded here. */
+/* What a stream that is being recorded may not be asked; launches and copies on it are not recorded here. */
 #define STREAM_CALL(name)                                                                                              \
   CALL(name);                                                                                                          \
   if (recording)                                                                                                       \
@@ -177,6 +177,14 @@ EXPORT int cuMemFree_v2(uint64_t address) {
   return 0;
 }
 EXPORT int cuMemsetD8Async(uint64_t address, unsigned char value, size_t count, void *stream) {
+#ifndef FAKE_CUDA_LACKS_GRAPHS
+  if (recording && stream == recordingStream) {
+    CALL(cuMemsetD8Async);
+    const struct FakeFill fill = {address, count, value};
+    recordWork(stream, workOfFill, &fill, sizeof fill);
+    return 0;
+  }
+#endif
   STREAM_CALL(cuMemsetD8Async);
   return runFill(address, value, count);
 }

@@ -3,13 +3,13 @@
  * parameters of an executable graph are its own. A graph that is launched runs its nodes one by one, each when those
  * that it depends on have run, and of several that may run the one that was added last: a missing dependency is another
  * order. node 2: kernel after 1(early) 0      in the log where it is added; "copy", "fill", "graph", "if", "while"
- * Kernels do not run here, but those that decide do (src/runtime/ConditionKernels.h), and conditional nodes by what
+ * Kernels do not run here, but those that decide do (include/hloc_launch/Conditions.h), and conditional nodes by what
  * these have said: FAKE_CUDA_DECISIONS (FakeTrace.h) stands for the byte or the word that they would read. Included by
  * FakeCuda.c, which says how a kernel is launched. */
 
 enum { INVALID_VALUE = 1, ILLEGAL_STATE = 401, NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900, UNKNOWN = 999 };
 enum { kernelNode = 0, copyNode = 1, fillNode = 2, graphNode = 4, conditionalNode = 13, hostNode = 3 };
-enum { mostGraphNodes = 4096, mostConditions = 1 << 12 };
+enum { mostGraphNodes = 4096, mostConditions = 1 << 16 };
 
 struct FakeNode {
   int type, serial;
@@ -391,11 +391,13 @@ EXPORT int cuGraphConditionalHandleCreate(uint64_t *handle, struct FakeGraph *gr
   CALL(cuGraphConditionalHandleCreate);
   if (numConditions == mostConditions || context != currentContext || flags > 1)
     return INVALID_VALUE;
+  pthread_mutex_lock(&traceMutex);
   memset(&conditions[numConditions], 0, sizeof conditions[0]);
   conditions[numConditions].graph = graph;
   conditions[numConditions].atFirst = (int)atFirst;
   conditions[numConditions].hasDefault = (int)flags;
   *handle = ++numConditions;
+  pthread_mutex_unlock(&traceMutex);
   return 0;
 }
 EXPORT int cuGraphKernelNodeSetAttribute(struct FakeNode *node, int attribute, const unsigned *value) {
@@ -413,6 +415,7 @@ EXPORT int cuGraphInstantiateWithFlags(struct FakeExec **exec, struct FakeGraph 
   if (flags || (graph->hasConditions && graph->numExecs))
     return refuse(INVALID_VALUE, "a graph with conditions that is instantiated twice");
   ++graph->numExecs;
+  trace("graph instantiate\n");
   *exec = malloc(sizeof **exec);
   (*exec)->source = graph;
   (*exec)->own = copyGraph(graph);
@@ -428,6 +431,7 @@ static struct FakeNode *findCopy(struct FakeGraph *graph, const struct FakeNode 
 }
 EXPORT int cuGraphExecNodeSetParams(struct FakeExec *exec, struct FakeNode *node, struct FakeParams *params) {
   CALL(cuGraphExecNodeSetParams);
+  trace("graph set\n");
   struct FakeNode *own = findCopy(exec->own, node);
   if (!own || own->type == conditionalNode)
     return refuse(INVALID_VALUE, "a node that the executable graph has not, or that cannot be changed in it");
@@ -443,8 +447,9 @@ EXPORT int cuGraphExecDestroy(struct FakeExec *exec) {
 }
 EXPORT int cuGraphLaunch(struct FakeExec *exec, void *stream) {
   CALL(cuGraphLaunch);
-  if (recording || !stream)
+  if (recording)
     return CAPTURE_UNSUPPORTED;
+  trace("graph launch\n");
   for (uint64_t i = 0; i < numConditions; ++i) { /* also those of others, which are told before they are asked */
     conditions[i].isTold = conditions[i].hasDefault;
     conditions[i].value = (unsigned)conditions[i].atFirst;
@@ -454,6 +459,15 @@ EXPORT int cuGraphLaunch(struct FakeExec *exec, void *stream) {
 
 /* ---- recording what a library does on a stream */
 
+struct FakeFill {
+  uint64_t to;
+  size_t bytes;
+  unsigned char value;
+};
+static void workOfFill(const void *data) {
+  const struct FakeFill *fill = data;
+  runFill(fill->to, fill->value, fill->bytes);
+}
 static void recordWork(void *stream, void (*work)(const void *), const void *data, size_t bytes) {
   if (!recording || stream != recordingStream) {
     work(data);

@@ -1,7 +1,8 @@
 #pragma once
 /* With FAKE_CUDA_TRACE=FILE the fake driver is strict, and appends to FILE what is done on the device, one line each:
  *   load TARGET | alloc ADDRESS BYTES | free ADDRESS | upload ADDRESS BYTES ADLER32 | download ADDRESS BYTES | copy TO
- * FROM BYTES fill ADDRESS VALUE BYTES | decide ADDRESS BYTES (in a graph) | encode ADDRESS | attribute NUMBER VALUE*3
+ * FROM BYTES | fill ADDRESS VALUE BYTES | decide ADDRESS BYTES (in a graph) | graph instantiate | graph set (a node's
+ * parameters in place) | graph launch | encode ADDRESS | attribute NUMBER VALUE*3
  * (of the launch that comes next) | launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS... Addresses are hexadecimal; of
  * a tensor map that the driver has made it is map:ADDRESS:ADLER32, the sum of the text that FakeCuda.c makes of its
  * recipe. Strict: an address has to lie in memory that is allocated, a tensor map's tensor too, and a context has to be

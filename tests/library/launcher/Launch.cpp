@@ -3,9 +3,12 @@
 //   hloc gelu.hlo -o gelu.ptx --manifest=gelu.json
 //   launch gelu.json gelu.ptx --inputs=x.bin --results=out      # writes out.0, out.1, ...: bytes as on the device
 //
-// --threads=N does it N times at once, each on a stream of its own; --describe says where all buffers were; --external
-// takes part in steps that are not hloc's by saying what they are; --driver=FILE is another driver than libcuda.so.1;
-// with --shift=BYTES arrays begin so many bytes behind the memory that they are given.
+// --threads=N does it N times at once, each on a stream of its own; --graph=N makes a CUDA graph of it, which is
+// launched N times, and with --update once more with other arrays; --describe says where all buffers were; --external
+// takes part in steps that are not hloc's by saying what they are and filling what they write with 0, --external=waits
+// by waiting, too;
+// --capturable: so that a graph can have it; --driver=FILE is another driver than libcuda.so.1; with --shift=BYTES
+// arrays begin so many bytes behind the memory that they are given.
 
 #include <hloc_launch.h>
 
@@ -26,8 +29,8 @@ using hloc_launch::Status;
 struct Arguments {
   std::string manifest, image, results, driver = "libcuda.so.1";
   std::vector<std::string> inputs;
-  unsigned threads = 1, shift = 0;
-  bool describe = false, external = false;
+  unsigned threads = 1, shift = 0, launches = 0;
+  bool update = false, describe = false, external = false, waits = false, capturable = false;
 };
 
 bool readFile(const std::string &name, std::string &text) {
@@ -60,6 +63,13 @@ bool readArguments(int count, char **values, Arguments &arguments) {
       arguments.describe = true;
     } else if (name == "--external") {
       arguments.external = true;
+      arguments.waits = rest == "waits";
+    } else if (name == "--graph") {
+      arguments.launches = unsigned(std::atoi(rest.c_str()));
+    } else if (name == "--update") {
+      arguments.update = true;
+    } else if (name == "--capturable") {
+      arguments.capturable = true;
     } else {
       files.push_back(value);
     }
@@ -104,7 +114,7 @@ public:
     return driver.check(driver.copyToDevice(inputs[input], bytes.data(), bytes.size(), stream), "copying an input");
   }
   /// Waits for the work on the stream.
-  Status download(size_t result, const hloc_launch::Execution &execution, std::string &bytes) {
+  template <typename Launched> Status download(size_t result, const Launched &execution, std::string &bytes) {
     const hloc_launch::Driver &driver = module.driver();
     const hloc_launch::Slice &slice = module.manifest().results[result].slice;
     bytes.resize(slice.bytes);
@@ -131,29 +141,77 @@ private:
   unsigned shift;
 };
 
-Status runOnce(const hloc_launch::Module &module, const std::vector<std::string> &inputs, const Arguments &arguments,
-               bool isFirst) {
-  Arrays arrays(module, arguments.shift);
-  hloc_launch::Execution execution;
-  Status status = arrays.make();
-  for (size_t i = 0; status.ok() && i < inputs.size(); ++i)
-    status = arrays.upload(i, inputs[i]);
-  if (status.ok())
-    status = hloc_launch::Execution::create(module, execution);
-  if (status.ok())
-    status = execution.run(arrays.inputs, arrays.results, arrays.stream);
-  for (size_t i = 0; status.ok() && i < arrays.results.size(); ++i) {
-    std::string bytes;
-    status = arrays.download(i, execution, bytes);
-    if (status.ok() && isFirst && !arguments.results.empty())
-      std::ofstream(arguments.results + "." + std::to_string(i), std::ios::binary) << bytes;
-  }
-  if (!status.ok() || !isFirst || !arguments.describe)
-    return status;
+/// Says where everything lies. `launched`: an Execution or a Graph.
+template <typename Launched>
+void describe(const hloc_launch::Module &module, const Arrays &arrays, const Launched &launched) {
   for (uint32_t i = 0; i < module.manifest().buffers.size(); ++i)
-    std::printf("buffer %u %llx\n", i, execution.address({i, 0, 0}));
+    std::printf("buffer %u %llx\n", i, launched.address({i, 0, 0}));
   for (size_t i = 0; i < arrays.results.size(); ++i)
     std::printf("result %zu %llx\n", i, arrays.results[i]);
+}
+
+/// Waits, writes what came of it and says where it lay.
+template <typename Launched>
+Status tell(const hloc_launch::Module &module, Arrays &arrays, const Launched &launched, const Arguments &arguments) {
+  Status status;
+  for (size_t i = 0; status.ok() && i < arrays.results.size(); ++i) {
+    std::string bytes;
+    status = arrays.download(i, launched, bytes);
+    if (status.ok() && !arguments.results.empty())
+      std::ofstream(arguments.results + "." + std::to_string(i), std::ios::binary) << bytes;
+  }
+  if (status.ok() && arguments.describe)
+    describe(module, arrays, launched);
+  return status;
+}
+
+Status runGraph(const hloc_launch::Module &module, Arrays &arrays, Arrays &others, const Arguments &arguments) {
+  hloc_launch::Graph graph;
+  Status status = hloc_launch::Graph::create(module, arrays.inputs, arrays.results, graph);
+  for (unsigned i = 0; status.ok() && i < arguments.launches; ++i)
+    status = graph.launch(arrays.stream);
+  if (!status.ok() || !arguments.update)
+    return status.ok() ? tell(module, arrays, graph, arguments) : status;
+  if (arguments.describe)
+    describe(module, arrays, graph);
+  status = graph.update(others.inputs, others.results);
+  if (status.ok())
+    status = graph.launch(arrays.stream);
+  return status.ok() ? tell(module, others, graph, arguments) : status;
+}
+
+Status runOnce(const hloc_launch::Module &module, const std::vector<std::string> &inputs, const Arguments &arguments) {
+  Arrays arrays(module, arguments.shift), others(module, arguments.shift);
+  Status status = arrays.make();
+  if (status.ok() && arguments.update)
+    status = others.make();
+  for (size_t i = 0; status.ok() && i < inputs.size(); ++i) {
+    status = arrays.upload(i, inputs[i]);
+    if (status.ok() && arguments.update)
+      status = others.upload(i, inputs[i]);
+  }
+  if (!status.ok())
+    return status;
+  if (arguments.launches)
+    return runGraph(module, arrays, others, arguments);
+  hloc_launch::Execution execution;
+  status = hloc_launch::Execution::create(module, execution);
+  if (status.ok())
+    status = execution.run(arrays.inputs, arrays.results, arrays.stream);
+  return status.ok() ? tell(module, arrays, execution, arguments) : status;
+}
+
+/// What takes the place of collectives and libraries.
+hloc_launch::Status callExternal(const hloc_launch::ExternalCall &call, const Arguments &arguments) {
+  std::printf("external %s %s %zu %zu\n", call.name.c_str(), call.function.c_str(), call.reads.size(),
+              call.writes.size());
+  const hloc_launch::Driver *driver = nullptr;
+  Status status = hloc_launch::Driver::open(driver, arguments.driver.c_str());
+  for (const auto &[address, bytes] : call.writes)
+    if (status.ok())
+      status = driver->check(driver->fill(address, 0, bytes, call.stream), "filling");
+  if (status.ok() && arguments.waits)
+    status = driver->check(driver->streamSynchronize(call.stream), "waiting");
   return status;
 }
 
@@ -168,12 +226,13 @@ Status run(const Arguments &arguments) {
   hloc_launch::Options options;
   options.driver = arguments.driver.c_str();
   if (arguments.external)
-    for (const char *function : {"all-reduce", "all-gather", "cublasLtMatmul"})
-      options.callbacks[function] = [](const hloc_launch::ExternalCall &call) {
-        std::printf("external %s %s %zu %zu\n", call.name.c_str(), call.function.c_str(), call.reads.size(),
-                    call.writes.size());
-        return Status();
+    for (const char *function : {"all-reduce", "all-gather", "cublasLtMatmul"}) {
+      options.callbacks[function] = [&](const hloc_launch::ExternalCall &call) {
+        return callExternal(call, arguments);
       };
+      if (arguments.capturable)
+        options.capturable.insert(function);
+    }
   hloc_launch::Module module;
   if (Status status = hloc_launch::Module::load(manifest, {image.data(), image.size()}, options, module); !status.ok())
     return status;
@@ -181,8 +240,11 @@ Status run(const Arguments &arguments) {
     return Status::failure("the module has " + std::to_string(module.inputs().size()) + " inputs");
   std::vector<Status> statuses(arguments.threads);
   std::vector<std::thread> threads;
+  Arguments silent = arguments;
+  silent.results.clear();
+  silent.describe = false;
   for (unsigned i = 0; i < arguments.threads; ++i)
-    threads.emplace_back([&, i] { statuses[i] = runOnce(module, inputs, arguments, i == 0); });
+    threads.emplace_back([&, i] { statuses[i] = runOnce(module, inputs, i ? silent : arguments); });
   for (std::thread &thread : threads)
     thread.join();
   for (const Status &status : statuses)

@@ -158,8 +158,23 @@ TEST_CASE("a stream that is recorded is not waited for") {
   REQUIRE(g.driver->cuStreamBeginCapture_v2(g.stream, CaptureRelaxed) == 0);
   CHECK(g.driver->cuStreamBeginCapture_v2(g.stream, CaptureRelaxed) == 401);
   CHECK(g.driver->cuStreamSynchronize(g.stream) == 900);
-  CHECK(g.driver->cuMemsetD8Async(g.memory, 0, 16, g.stream) == 900);
+  CHECK(g.driver->cuMemcpyDtoDAsync_v2(g.memory, g.memory + 16, 16, g.stream) == 900);
   REQUIRE(g.driver->cuStreamEndCapture(g.stream, &recorded) == 0);
   CHECK(g.driver->cuStreamSynchronize(g.stream) == 0);
+  CHECK(g.driver->cuGraphDestroy(recorded) == 0);
+}
+
+TEST_CASE("a fill on a stream that is recorded is done when the graph is launched") {
+  Graphs g;
+  Graph recorded = nullptr;
+  auto *byte = reinterpret_cast<unsigned char *>(g.memory); // the fake's memory is the host's
+  REQUIRE(g.driver->cuMemsetD8Async(g.memory, 1, 16, g.stream) == 0);
+  REQUIRE(g.driver->cuStreamBeginCapture_v2(g.stream, CaptureRelaxed) == 0);
+  CHECK(g.driver->cuMemsetD8Async(g.memory, 2, 16, g.stream) == 0);
+  REQUIRE(g.driver->cuStreamEndCapture(g.stream, &recorded) == 0);
+  CHECK(*byte == 1);
+  REQUIRE(g.driver->cuGraphInstantiateWithFlags(&g.exec, recorded, 0) == 0);
+  REQUIRE(g.driver->cuGraphLaunch(g.exec, g.stream) == 0);
+  CHECK(*byte == 2);
   CHECK(g.driver->cuGraphDestroy(recorded) == 0);
 }

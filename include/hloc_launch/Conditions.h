@@ -1,7 +1,8 @@
 #pragma once
-// Kernels of one thread that decide, on the device, whether a conditional node's graph runs.
+// Kernels of one thread that decide, on the device, whether a conditional node's graph runs. hloc's own runtime has the
+// same ones (src/runtime/CudaGraph.cpp), and python/hloc/graph_api.py has a copy of their text.
 
-namespace hloc::cuda {
+namespace hloc_launch {
 
 inline constexpr const char *branchKernel = "hloc_takes_branch"; ///< (handle, selector, its bytes, branch, branches)
 inline constexpr const char *roundKernel = "hloc_goes_round";    ///< (handle, counter of 64 bits, rounds)
@@ -93,4 +94,4 @@ DECIDE:
 }
 )";
 
-} // namespace hloc::cuda
+} // namespace hloc_launch
