@@ -27,6 +27,7 @@ from .errors import (
     Unsupported,
 )
 from .execution import Run, check, run
+from .graphs import Graph
 from .mapping import map
 from .page import Page
 from .program import find_program, version
@@ -40,6 +41,7 @@ __all__ = [
     "Disagreement",
     "Error",
     "Explanation",
+    "Graph",
     "InputError",
     "InternalError",
     "Note",

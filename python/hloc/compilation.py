@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
 from . import program
 from .errors import Diagnostic
@@ -13,6 +13,9 @@ from .options import arguments
 from .page import Page
 from .source import Source, source_of
 from .table import Table
+
+if TYPE_CHECKING:
+    from .graphs import Graph
 
 _TAKEN = ("manifest", "report", "report_diff")
 
@@ -97,11 +100,20 @@ class Compiled:
     def __call__(self, *arrays: Any) -> Any:
         """Runs the module on the GPU: see `hloc.launch.Launcher`. Gives the results in the form that the function
         has."""
+        return self._source.unflatten(self._launcher_of_module()(*self._source.parameters(arrays)))
+
+    def _launcher_of_module(self) -> Any:
         if self._launcher is None:
             from .launch import Launcher
 
             self._launcher = Launcher(self.manifest, self.ptx)
-        return self._source.unflatten(self._launcher(*self._source.parameters(arrays)))
+        return self._launcher
+
+    def graph(self, *arrays: Any) -> Graph:
+        """The module as one CUDA graph, for arrays like those of a call: see `hloc.graphs.Graph`."""
+        from .graphs import Graph
+
+        return Graph(self._launcher_of_module(), arrays, self._source.parameters, self._source.unflatten)
 
     def __repr__(self) -> str:
         names = ", ".join(kernel["name"] for kernel in self.manifest["kernels"])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _SCALARS = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
 _PORTABLE_CLUSTER = 8  # blocks that every device with clusters has in one
 _CUDA_WITH_MAPS = 12000
+_DEFAULT_STREAM = 1  # as `__cuda_array_interface__` calls it
 _BINDINGS = ("cuda.bindings.driver", "cuda.cuda")  # cuda-python 12.6 and later, and before
 
 
@@ -49,6 +50,7 @@ class DeviceArray:
         self._device, self._memory = device, memory
         self.address = address
         self.kind = kind
+        self.stream: Optional[int] = None  # that work which writes it may still be on; None: there is none
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -57,18 +59,21 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> Dict[str, Any]:
-        return {
+        interface = {
             "shape": self.kind.dimensions,
             "typestr": self.kind.type_string,
             "data": (self.address, False),
             "strides": self.kind.strides,
             "version": 3,
         }
+        return interface if self.stream is None else {**interface, "stream": self.stream or _DEFAULT_STREAM}
 
     def numpy(self) -> "numpy.typing.NDArray[Any]":
-        """A copy on the host. bf16 needs ml_dtypes."""
+        """A copy on the host, after the work on its stream. bf16 needs ml_dtypes."""
         import numpy
 
+        if self.stream is not None:
+            self._device.synchronize(self.stream)
         raw = self._device.download(self.address, self.kind.num_bytes)
         if self.kind.element == "bf16":
             import ml_dtypes
@@ -100,6 +105,11 @@ class Device:
     def enter(self) -> None:
         """Makes the context current in the thread that calls."""
         self.call("cuCtxSetCurrent", self._context)
+
+    @property
+    def context(self) -> int:
+        """CUcontext."""
+        return int(self._context)
 
     def call(self, function: str, *arguments: Any) -> Any:
         """What a function of the driver gives beside its error code. Raises `Unsupported` with the error's name."""

@@ -171,8 +171,9 @@ def test_counted_loops_scalars_constants_and_shared_temporaries(driver):
     ]
     made = manifest(steps, buffers, [result(3)], written=[False, True, False, True], dynamic_shared_bytes=70000)
     launcher = Launcher(made, PTX)
-    assert [len(one) for one in fake.allocations.values()] == [4, 260] or len(fake.allocations) == 2
+    assert [len(one) for one in fake.allocations.values()] == [4]
     (value,) = launcher()
+    assert sorted(len(one) for one in fake.allocations.values()) == [4, 4, 260]
     assert value.numpy() == 15 and seen == [0xFFFF] * 3
     assert fake.launches[0][3] == 70000 and fake.dynamic_shared == {"k": 70000}
 
