@@ -640,6 +640,7 @@ private:
     const double written = double(arrays) * double(space.shape().numElements() * plan.splits) * plan.bits / sectorBits;
     counts.sectors += written;
     counts.footprint += written;
+    counts.storedSectors = written;
     counts.instructions += ofOperands;
     if (plan.hero->shape().elementType() == ElementType::F64 && !plan.tile.onTensorCores)
       counts.doubles = own.instructions;

@@ -215,9 +215,10 @@ static void addGroupWaits(const ContractionPlan &plan, double steps, double wait
   // Of a ring of two, a copy begins while the step before it is multiplied.
   constexpr double leastAhead = 0.5;
   const double ahead = plan.copiesAll() ? std::max(double(tile.stages - (isOpen ? 2 : 1)), leastAhead) : 1;
-  counts.chainInstructions = steps * chain;
   counts.sharedRoundTrips = steps * sharedTrips;
   counts.inTurns = !isOpen && steps > 1;
+  // (What is done in turns has the time of its products beside that of its waits.)
+  counts.chainInstructions = steps * (counts.inTurns ? chain - products : chain);
   const double hidden = tripsInTime(chain, sharedTrips);
   counts.memoryRoundTrips = tile.stages == 1 ? steps * std::max(1.0, waits)
                                              : 1 + steps * std::max(tripsBehindCopies(ahead, hidden), waits - hidden);
@@ -232,11 +233,14 @@ static void addFragmentWaits(const ContractionPlan &plan, double steps, double w
   const double fragments = double(tile.depth) / double(plan.fragmentDepth());
   const double products =
       double(plan.results() * plan.numProducts()) / 4 * fragments * double(plan.pieces().products());
-  counts.inTurns = tile.stages == 1 && tile.threads() > int64_t(lanesPerWarp) && steps > 1;
+  // What goes through registers is made and stored between barriers, whatever stages there are: of dots of f8, s8, s4
+  // and f32 as three of bf16 those of two stages took an H100 as long as those of one, products and instructions added
+  // up.
+  counts.inTurns = (tile.stages == 1 || !plan.copiesAll()) && tile.threads() > int64_t(lanesPerWarp) && steps > 1;
   // (What is done in turns has the time of its products beside that of its waits.)
-  const double chain =
-      std::max(fragments * instructionsOfMma, counts.inTurns ? 0 : products * turnOfMma) + instructionsOfStep / 2;
-  counts.chainInstructions = steps * chain;
+  const double ofFragments = fragments * instructionsOfMma + instructionsOfStep / 2,
+               chain = std::max(ofFragments, products * turnOfMma + instructionsOfStep / 2);
+  counts.chainInstructions = steps * (counts.inTurns ? ofFragments : chain);
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
   double sharedTrips = tripsOfBarrier + fragments;
   if (tile.stages > 1) {

@@ -151,8 +151,10 @@ PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan) {
     }
   }
   double largest = 0;
-  for (const auto &root : graph.roots())
+  for (const auto &root : graph.roots()) {
     largest = std::max(largest, double(root.shape.numElements()));
+    summary.resultBytes += double(root.shape.byteSize());
+  }
   summary.perThread = elementsPerThread(largest, double(summary.blocks) * summary.threads);
   return summary;
 }
@@ -165,6 +167,7 @@ KernelCounts countsOf(const GroupWork &work, const PlanSummary &plan) {
   counts.sharedBytes = plan.sharedBytes;
   const double threads = std::max(1.0, double(counts.blocks) * counts.threadsPerBlock);
   counts.sectors = work.sectors;
+  counts.storedSectors = plan.resultBytes / sectorBytes;
   counts.footprint = std::max(1.0, work.memoryBytes / sectorBytes);
   counts.instructions += (work.work + fixedInstructions * threads) / lanesPerWarp;
   // What a hero loads first is among the plan's own.

@@ -1,5 +1,7 @@
 #include "hloc/kernel/Estimate.h"
 
+#include "hloc/kernel/CopiesAhead.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -31,12 +33,10 @@ constexpr double atomicsPerClock = 8; // lanes
 constexpr double sectorBytes = 32;
 constexpr double instructionLatency = 4; // clocks until a dependent arithmetic instruction
 constexpr double exposed = 0.1;          // share of what is not the bottleneck that does not hide behind it
-/// Of the data sheet's rate what wgmma reaches: 0.82 to 0.84 of it in the fastest published kernels of an H100
-/// (DeepGEMM, fast.cu), whose clock falls under them.
-constexpr double shareOfGroups = 0.84;
-/// The same where warpgroups multiply behind everybody's back: bf16 4096^3 and 8192^3 on an H100 took 181 and 1,368 us,
-/// of which products 170 and 1,364.
-constexpr double exposedToGroups = 0.01;
+/// Of the data sheet's rate what wgmma reaches as long as it multiplies. Whole kernels of 8192^3 reach 0.82 (fast.cu)
+/// to 0.84 (DeepGEMM) of it, and 0.81 those of hloc on an H100 (1,368 us), of which results, first loads and launch
+/// take 57.
+constexpr double shareOfGroups = 0.88;
 // Of turns, with other blocks beside them or without: 0.78 to 0.94 in 12 dots that were timed on an H100.
 constexpr double exposedTurns = 0.85;
 
@@ -84,6 +84,17 @@ const DeviceModel &deviceOf(const TargetInfo &target) {
   return *found;
 }
 
+/// Where warpgroups multiply what is copied behind everybody's back, all is hidden but what their block does before and
+/// behind: it waits for its first copies, and stores its results. No other block is there to multiply meanwhile, and
+/// all multiprocessors do so at about the same time.
+static double ofLoneBlocks(const KernelEstimate &parts, const KernelCounts &counts, double blocksOfMultiprocessor,
+                           const DeviceModel &device) {
+  const double stores = counts.storedSectors * sectorBytes / device.dramBytesPerSecond;
+  const double firstCopies = tripsOfBusyMemory * device.dramLatency / (device.gigahertz * 1e9);
+  const double loop = std::max({parts.memory - stores, parts.issue, parts.shared, parts.latency});
+  return loop + stores + blocksOfMultiprocessor * firstCopies;
+}
+
 double secondsToMove(double bytes, const DeviceModel &device) {
   return launchSeconds + bytes / device.dramBytesPerSecond;
 }
@@ -124,8 +135,9 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
       std::max_element(parts.begin(), parts.end(), [](const auto &a, const auto &b) { return a.second < b.second; });
   const double sum = result.memory + result.issue + result.shared + result.latency;
   result.bound = largest->first;
-  const double notHidden = counts.groupProducts > 0 && !counts.inTurns ? exposedToGroups : exposed;
-  const double overlapped = largest->second + notHidden * (sum - largest->second);
+  const double overlapped = counts.groupProducts > 0 && !counts.inTurns && resident < 2
+                                ? ofLoneBlocks(result, counts, mostBlocks, device)
+                                : largest->second + exposed * (sum - largest->second);
   const double turns = result.latency + share / clock * (counts.instructions / schedulers + products);
   result.total = result.launch + std::max(overlapped, counts.inTurns ? exposedTurns * turns : 0);
   return result;

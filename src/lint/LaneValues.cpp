@@ -58,12 +58,9 @@ enum class Operation {
 
 /// Nothing for what is no arithmetic on addresses, or on what branches depend on.
 std::optional<Operation> operationOf(const CodeInstr &instr) {
-  const bool isSigned = instr.type().starts_with("s");
   const llvm::StringRef name = instr.name();
   if (name == "mul" || name == "mad")
     return instr.has("hi") ? Operation::MultiplyHigh : Operation::Multiply;
-  if (isSigned && (name == "div" || name == "rem" || name == "bfe"))
-    return std::nullopt;
   if (name == "setp" && (instr.text->operands.size() != 3 || !relationOf(instr)))
     return std::nullopt;
   return llvm::StringSwitch<std::optional<Operation>>(name)
@@ -92,6 +89,30 @@ uint64_t highHalf(uint64_t x, uint64_t y, unsigned bits, bool isSigned) {
   using Wide = unsigned __int128;
   const Wide product = isSigned ? Wide(static_cast<__int128>(int64_t(x)) * int64_t(y)) : Wide(x) * y;
   return uint64_t(product >> bits);
+}
+
+/// `length` bits of `value` from bit `first` on; signed ones are extended by the last of them that there is.
+uint64_t field(uint64_t value, unsigned bits, uint64_t first, uint64_t length, bool isSigned) {
+  const uint64_t of = masked(value, bits);
+  length = std::min<uint64_t>(length & 255, 64);
+  first = std::min<uint64_t>(first & 255, 64);
+  if (!isSigned)
+    return first >= 64 ? 0 : masked(of >> first, unsigned(length));
+  if (length == 0)
+    return 0;
+  const uint64_t all = uint64_t(extended(of, bits));
+  return uint64_t(extended(uint64_t(int64_t(all) >> std::min<uint64_t>(first, 63)), unsigned(length)));
+}
+
+/// Nothing where it is not defined.
+std::optional<uint64_t> quotient(uint64_t x, uint64_t y, bool isSigned, bool isRemainder) {
+  if (y == 0)
+    return std::nullopt;
+  if (!isSigned)
+    return isRemainder ? x % y : x / y;
+  if (int64_t(y) == -1)
+    return isRemainder ? 0 : 0 - x;
+  return uint64_t(isRemainder ? int64_t(x) % int64_t(y) : int64_t(x) / int64_t(y));
 }
 
 /// Operands of `bits` bits. Nothing for what is not defined.
@@ -131,11 +152,11 @@ std::optional<uint64_t> evaluate(Operation operation, const CodeInstr &instr, un
   case Operation::Greatest:
     return isLess ? y : x;
   case Operation::Divide:
-    return y ? std::optional(x / y) : std::nullopt;
+    return quotient(x, y, isSigned, /*isRemainder=*/false);
   case Operation::Remainder:
-    return y ? std::optional(x % y) : std::nullopt;
+    return quotient(x, y, isSigned, /*isRemainder=*/true);
   case Operation::Field:
-    return b >= 64 ? 0 : masked(masked(a, bits) >> b, unsigned(std::min<uint64_t>(c, 64)));
+    return field(a, bits, b, c, isSigned);
   case Operation::Compare:
     return holds(*relationOf(instr), numberOf(instr, a), numberOf(instr, b));
   case Operation::Select:

@@ -88,6 +88,14 @@ uint64_t warpOfSample(uint64_t sample, uint64_t samples, uint64_t all) {
   return std::min(all - 1, uint64_t((step - std::floor(step)) * double(all)));
 }
 
+/// Where warps of a block have work of their own, as those that copy for the others: each of them as often.
+WarpPlace placeOfSample(uint64_t sample, uint64_t samples, uint64_t blocks, uint64_t warpsOfBlock, bool copyForOthers) {
+  if (copyForOthers && samples % warpsOfBlock == 0)
+    return {warpOfSample(sample, samples, blocks), sample % warpsOfBlock};
+  const uint64_t warp = warpOfSample(sample, samples, blocks * warpsOfBlock);
+  return {warp / warpsOfBlock, warp % warpsOfBlock};
+}
+
 /// In which order blocks are come to: each behind all that lead to it, but for ways back. (In the text a block may
 /// stand before others that go on in it.)
 class BlockOrder {
@@ -177,13 +185,14 @@ bool isPredicated(const KernelCode &code, uint32_t number) {
                        });
 }
 
-/// Loops that multiply on tensor cores: with no copies on their way, and two barriers or more, in turns with all else,
-/// or if all products are waited for in each round; in others what is loaded may be for a later round.
+/// Loops that multiply on tensor cores: in turns with all else with no copies on their way, and two barriers or more,
+/// or if factors are made on the way, stored into shared memory between barriers or weights of an attention, or if all
+/// products are waited for in each round; in others what is loaded may be for a later round.
 struct MultiplyingLoops {
   explicit MultiplyingLoops(const KernelCode &code) : areAhead(code.loops.size()) {
     struct Round {
       unsigned barriers = 0;
-      bool multiplies = false, copies = false, waitsForAll = false;
+      bool multiplies = false, copies = false, stores = false, makesWeights = false, waitsForAll = false;
     };
     std::vector<Round> rounds(code.loops.size());
     for (const CodeBlock &block : code.blocks)
@@ -193,12 +202,16 @@ struct MultiplyingLoops {
         round.barriers += instr.name() == "bar" || instr.name() == "barrier";
         round.multiplies |= multiplies(instr);
         round.copies |= isAsyncCopy(instr);
+        round.stores |= instr.name() == "st" && spaceOf(instr) == "shared";
+        round.makesWeights |= round.multiplies && instr.name() == "ex2";
         round.waitsForAll |= instr.name() == "wgmma" && instr.has("wait_group") &&
                              instr.text->operands.front().kind == ptx::Operand::Kind::Integer &&
                              instr.text->operands.front().value == 0;
       }
     for (auto [loop, round] : llvm::enumerate(rounds)) {
-      const bool isInTurns = round.multiplies && ((round.barriers > 1 && !round.copies) || round.waitsForAll);
+      const bool isInTurns =
+          round.multiplies && ((round.barriers > 1 && !round.copies) || (round.barriers > 0 && round.stores) ||
+                               round.makesWeights || round.waitsForAll);
       areInTurns |= isInTurns;
       areAhead[loop] = round.multiplies && !isInTurns;
     }
@@ -207,13 +220,29 @@ struct MultiplyingLoops {
   std::vector<bool> areAhead; ///< by loop
 };
 
+/// Bulk loads, and the share of them that arrives in other blocks of the cluster, too.
+struct BulkLoads {
+  explicit BulkLoads(const KernelCode &code) {
+    double shared = 0;
+    for (const CodeInstr &instr : code.instrs)
+      if (instr.name() == "cp" && instr.has("bulk") && instr.has("mbarrier::complete_tx::bytes")) {
+        ++all;
+        shared += instr.has("multicast::cluster");
+      }
+    multicast = all > 0 ? shared / all : 0;
+  }
+  double all = 0;
+  double multicast;
+};
+
 struct FunctionCode {
   FunctionCode(const ptx::Module &module, const ptx::Function &function)
-      : code(module, function), order(code), behind(instructionsBehind(code, order)), multiplying(code) {}
+      : code(module, function), order(code), behind(instructionsBehind(code, order)), multiplying(code), bulk(code) {}
   KernelCode code;
   BlockOrder order;
   std::vector<double> behind;
   MultiplyingLoops multiplying;
+  BulkLoads bulk;
 };
 
 /// The functions of a module, each read when it is called first.
@@ -261,7 +290,7 @@ public:
       : values(function.code, warp.grid, warp.block, warp.place), code(function.code), order(function.order),
         behind(function.behind), warp(warp), depth(depth), ready(code.numRegisters()), ofLoops(code.loops.size()),
         lanesOf(code.blocks.size(), 0), shares(code.blocks.size(), 1), rounds(code.loops.size()),
-        entered(unsigned(code.loops.size())), multiplying(function.multiplying) {}
+        entered(unsigned(code.loops.size())), multiplying(function.multiplying), bulk(function.bulk) {}
 
   void run(LaneMask lanes) {
     if (!lanesOf.empty())
@@ -488,6 +517,20 @@ private:
     if (isAsyncCopy(instr) || instr.name() == "ldmatrix" || instr.name() == "stmatrix")
       work.sharedPasses += bytesOf(instr) / 4;
     work.sharedPasses += instr.name() == "shfl";
+    if (instr.name() == "mbarrier" && instr.has("expect_tx"))
+      addBulkCopies(instr, work);
+  }
+
+  /// Those that an mbarrier is told to expect: boxes of tensor maps nobody knows here.
+  void addBulkCopies(const CodeInstr &instr, PathCounts &work) {
+    constexpr double sectorBytes = 32, bytesOfPass = 128, blocksOfMulticast = 2;
+    const LaneValue bytes = values.valueOf(instr.text->operands.back());
+    if (!bytes.isKnown || bytes.isAssumed || values.guarded(instr) == 0)
+      return;
+    const double expected = double(bytes.lanes[values.firstActive()]);
+    work.sectors += expected / sectorBytes * (1 - bulk.multicast + bulk.multicast / blocksOfMulticast);
+    work.globalBytes += expected / warpLanes;
+    work.sharedPasses += expected / bytesOfPass;
   }
 
   /// Of a wait for groups of copies: where some may stay open, the one that is waited for has had as many turns to
@@ -593,6 +636,7 @@ private:
   std::vector<std::optional<double>> rounds;
   llvm::BitVector entered;
   const MultiplyingLoops &multiplying;
+  const BulkLoads &bulk;
 };
 
 /// What warps wait for each other for is not shared.
@@ -625,11 +669,14 @@ std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::Str
   StaticCounts result{middleOnce, middleInLoops, 0, code.multiplying.areInTurns};
   if (dependsOnPlace) {
     const uint64_t most = std::clamp<uint64_t>(mostInstrsOfWarps / std::max<uint64_t>(1, walked), 1, mostWarps);
-    const uint64_t all = blocks * warpsOfBlock, samples = std::min(all, most);
+    const uint64_t all = blocks * warpsOfBlock;
+    uint64_t samples = std::min(all, most);
+    if (code.bulk.all > 0 && samples > warpsOfBlock)
+      samples -= samples % warpsOfBlock;
     PathCounts once, inLoops;
     for (uint64_t i = 0; i < samples; ++i) {
-      const uint64_t warp = warpOfSample(i, samples, all);
-      const auto [oneOnce, oneInLoops, ofPlace] = walk({warp / warpsOfBlock, warp % warpsOfBlock});
+      const auto [oneOnce, oneInLoops, ofPlace] =
+          walk(placeOfSample(i, samples, blocks, warpsOfBlock, code.bulk.all > 0));
       add(once, oneOnce, 1 / double(samples));
       add(inLoops, oneInLoops, 1 / double(samples));
       keepLongest(result.once, oneOnce);
@@ -672,6 +719,7 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
     result.registers = kernel.resources->registers;
   result.sharedBytes = uint32_t(std::min<uint64_t>(counts.sharedBytes, UINT32_MAX)) + kernel.dynamicSharedBytes;
   result.sectors = std::max(bytes / 32, path.sectors * warps);
+  result.storedSectors = double(kernel.bytesWritten) / 32;
   result.footprint = std::ceil(bytes / 32);
   for (const KernelParameter &parameter : kernel.parameters) // of PTX that came without a plan
     if (bytes == 0 && !parameter.alias && !parameter.tensorMap)

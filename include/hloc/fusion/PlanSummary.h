@@ -12,6 +12,7 @@ struct GroupWork;
 
 struct PlanSummary {
   unsigned launches = 1;  ///< kernels, copies and fills
+  double resultBytes = 0; ///< of the fusion
   double extraBytes = 0;  ///< that copies, fills and scratch memory move
   uint64_t blocks = 1;    ///< of the largest kernel
   uint32_t threads = 128; ///< of its blocks

@@ -65,6 +65,7 @@ struct KernelCounts {
   double sectors = 0;       ///< 32 bytes each, of global memory, loads and stores
   /// Of these arrays all sectors together: what is asked for more often comes from caches. 0: not known, none does.
   double footprint = 0;
+  double storedSectors = 0;    ///< of the sectors: results, where a kernel has warpgroups
   double instructions = 0;     ///< warp instructions, all
   double specialFunctions = 0; ///< of these: those that go through units of 16 lanes, conversions among them
   double doubles = 0;          ///< of these: f64 arithmetic
@@ -82,7 +83,8 @@ struct KernelCounts {
 };
 
 /// Seconds. `total` is launch + the largest of the others + a share of the rest, which overlaps with it; of what is
-/// done in turns, most of their sum.
+/// done in turns, most of their sum; where a multiprocessor has one block of warpgroups at a time, the largest and what
+/// is done before and behind their products.
 struct KernelEstimate {
   double launch = 0, memory = 0, issue = 0, shared = 0, latency = 0, total = 0;
   double waves = 0;           ///< blocks over those that the device holds at a time

@@ -82,6 +82,31 @@ TEST_CASE("tensor cores take their time", "[kernel]") {
   CHECK(2 * counts.doubleProducts / estimate(counts, *findDevice("a100")).issue == Approx(19.5e12).epsilon(0.02));
 }
 
+TEST_CASE("warpgroups of lone blocks wait for their first copies and store their results", "[kernel]") {
+  KernelCounts counts;
+  counts.blocks = 512;
+  counts.threadsPerBlock = 384;
+  counts.registers = 168;
+  counts.sharedBytes = 200 << 10;
+  counts.groupProducts = 4096.0 * 4096 * 4096;
+  counts.storedSectors = 4096 * 4096 * 2 / 32;
+  counts.footprint = 3 * counts.storedSectors;
+  counts.sectors = counts.storedSectors + 512 * 64 * 49152.0 / 32;
+  // fast.cu: 763 TFLOP/s; hloc's ring took 181 us.
+  const KernelEstimate lone = estimate(counts, h100());
+  CHECK(lone.total * 1e6 == Approx(180).epsilon(0.03));
+  CHECK(lone.total == Approx(lone.launch + lone.issue + counts.storedSectors * 32 / 3.05e12 + 4 * 1300 / 1.83e9));
+  // f32 out: 202 us on the card.
+  counts.sectors += counts.storedSectors;
+  counts.storedSectors *= 2;
+  CHECK(estimate(counts, h100()).total * 1e6 == Approx(202).epsilon(0.1));
+  // Beside another block this is a share.
+  counts.sharedBytes = 100 << 10;
+  counts.registers = 80;
+  const KernelEstimate two = estimate(counts, h100());
+  CHECK(two.total == Approx(two.launch + two.memory + 0.1 * (two.issue + two.shared + two.latency)));
+}
+
 TEST_CASE("a few blocks leave a device idle", "[kernel]") {
   KernelCounts few = copy(), all = copy();
   few.blocks = 33; // the same work

@@ -114,6 +114,31 @@ TEST_CASE("sectors of a warp by its lanes' addresses", "[lint]") {
   CHECK(sectors("mov.b32 %r2, tile; ld.shared.b32 %r3, [%r2];") == 0);
 }
 
+TEST_CASE("sectors behind signed quotients and fields", "[lint]") {
+  auto sectors = [](const std::string &row) {
+    return counted(row + "mul.wide.s32 %rd4, %r4, 4; add.s64 %rd5, %rd1, %rd4; ld.global.nc.b32 %r9, [%rd5];")
+        .once.sectors;
+  };
+  // Rows of 1024, eight lanes each, as Triton numbers its tiles.
+  CHECK(sectors("div.s32 %r2, %r1, 8; rem.s32 %r3, %r1, 8; mad.lo.s32 %r4, %r2, 1024, %r3;") == 4);
+  CHECK(sectors("neg.s32 %r2, %r1; div.s32 %r2, %r2, 8; mul.lo.s32 %r4, %r2, 8;") == 4);
+  CHECK(sectors("bfe.s32 %r2, %r1, 4, 1; and.b32 %r2, %r2, 1024; and.b32 %r3, %r1, 15; add.s32 %r4, %r2, %r3;") == 4);
+  CHECK(sectors("mov.b32 %r3, 0; div.s32 %r4, %r1, %r3;") == 32);
+}
+
+TEST_CASE("bulk copies move what barriers are told to expect", "[lint]") {
+  const std::string expect = "mov.b32 %r2, tile; @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 49152;";
+  const std::string load = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes";
+  StaticCounts counts = counted("setp.eq.s32 %p1, %r1, 0;" + expect + load + " [%r2], [%rd1, {%r3, %r4}], [%r2];");
+  CHECK(counts.once.sectors == 49152 / 32);
+  CHECK(counts.once.sharedPasses == 49152 / 128);
+  // Of what arrives in two blocks, each has issued one half.
+  CHECK(counted("setp.eq.s32 %p1, %r1, 0;" + expect + load +
+                ".multicast::cluster [%r2], [%rd1, {%r3, %r4}], [%r2], %rs1;")
+            .once.sectors == 49152 / 64);
+  CHECK(counted("setp.lt.s32 %p1, %r1, 0;" + expect).once.sectors == 0);
+}
+
 TEST_CASE("loads that wait for loads", "[lint]") {
   CHECK(counted("ld.global.b64 %rd4, [%rd1]; ld.global.b32 %r2, [%rd4];").once.memoryRoundTrips == 2);
   CHECK(counted("ld.global.b64 %rd4, [%rd1]; ld.global.b32 %r2, [%rd2];").once.memoryRoundTrips == 1);
