@@ -1,7 +1,6 @@
 #include "LintKernels.h"
 
 #include "hloc/emulator/Ptx.h"
-#include "hloc/kernel/LaunchDescription.h"
 #include "hloc/lint/Lint.h"
 #include "hloc/run/LintFacts.h"
 #include "hloc/support/Files.h"
@@ -17,16 +16,7 @@ namespace {
 /// as many that it writes and nothing else has filled.
 bool addLaunches(const std::string &path, std::map<std::string, lint::KernelFacts> &facts,
                  DiagnosticEngine &diagnostics) {
-  std::string error;
-  std::optional<std::string> text = readFile(path, error);
-  if (!text) {
-    diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + path + "`: " + error);
-    return false;
-  }
-  DiagnosticEngine ofLaunch;
-  ofLaunch.setFile(std::make_shared<SourceFile>(path, std::move(*text)));
-  std::optional<LaunchDescription> description = parseLaunchDescription(ofLaunch);
-  diagnostics.append(ofLaunch);
+  std::optional<LaunchDescription> description = readLaunches(path, diagnostics);
   if (!description)
     return false;
   std::vector<bool> isFilled(description->buffers.size());
@@ -86,6 +76,20 @@ void report(llvm::ArrayRef<lint::Finding> findings, DiagnosticEngine &diagnostic
 }
 
 } // namespace
+
+std::optional<LaunchDescription> readLaunches(const std::string &path, DiagnosticEngine &diagnostics) {
+  std::string error;
+  std::optional<std::string> text = readFile(path, error);
+  if (!text) {
+    diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + path + "`: " + error);
+    return std::nullopt;
+  }
+  DiagnosticEngine ofLaunch;
+  ofLaunch.setFile(std::make_shared<SourceFile>(path, std::move(*text)));
+  std::optional<LaunchDescription> description = parseLaunchDescription(ofLaunch);
+  diagnostics.append(ofLaunch);
+  return description;
+}
 
 bool lintKernels(const LintInput &input, const CompileOptions &options, std::string &listing,
                  DiagnosticEngine &diagnostics) {

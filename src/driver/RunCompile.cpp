@@ -279,10 +279,19 @@ private:
     return true;
   }
 
+  std::optional<EstimatedModule> estimated(const CompiledModule &compiled, const DeviceModel &device) {
+    if (options.launchFile.empty())
+      return estimateModule(compiled.manifest, compiled.ptx, device, diagnostics);
+    std::optional<LaunchDescription> launches = readLaunches(options.launchFile, diagnostics);
+    if (!launches)
+      return std::nullopt;
+    return estimateLaunches(*launches, compiled.manifest.kernels, compiled.ptx, device, diagnostics);
+  }
+
   bool estimateTimes(const CompiledModule &compiled, const TargetInfo &target, const HloModule *fused) {
     TimedScope scope(timing, "estimate");
     const DeviceModel &device = deviceFor(options, target);
-    std::optional<EstimatedModule> module = estimateModule(compiled.manifest, compiled.ptx, device, diagnostics);
+    std::optional<EstimatedModule> module = estimated(compiled, device);
     if (!module)
       return false;
     std::vector<WhatIf> whatIfs;

@@ -109,13 +109,15 @@ std::string formatRefusal(const CompileOptions &options, const std::string &inpu
   if (format == IrKind::Hlo)
     return "";
   const std::string what = fmt::format("`{}` is {}", input, nameOf(format));
-  const bool onlyLints = options.lint && !options.outputAsked;
+  if (options.estimate && options.launchFile.empty())
+    return "--estimate needs --launch=FILE.json: " + what + ", and how its kernels are launched is not known";
+  const bool onlyReads = (options.lint || options.estimate) && !options.outputAsked;
   const bool isCode = stageOf(options.emit) == Stage::All;
-  if (format == IrKind::Ptx && options.emit == EmitKind::Ptx && !onlyLints)
+  if (format == IrKind::Ptx && options.emit == EmitKind::Ptx && !onlyReads)
     return what + " already; `-o FILE.cubin` or `-o FILE.fatbin` says what to make of it";
   if (options.emit == EmitKind::Manifest)
     return what + ", from which nothing is known of buffers and shapes to describe kernels by";
-  if (stageOf(options.emit) <= stageOf(format) && !onlyLints && !isCode)
+  if (stageOf(options.emit) <= stageOf(format) && !onlyReads && !isCode)
     return what + ", a later stage than what --emit or -o ask for";
   if (options.stopAfter <= stageOf(format))
     return what + ", which is later than where --stop-after ends";

@@ -1,11 +1,10 @@
 #include "hloc/run/ComparedKernels.h"
 
-#include "hloc/codegen/Assemble.h"
-#include "hloc/codegen/Toolchain.h"
+#include "MachineCode.h"
+
 #include "hloc/run/Run.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Object/ELFObjectFile.h"
 
 #include <algorithm>
 #include <numeric>
@@ -25,50 +24,6 @@ constexpr ComparedColumn columns[] = {{"launches", "launches"},
                                       {"shared bytes", "shared_bytes"},
                                       {"code bytes", "code_bytes"},
                                       {"us", "total_us"}};
-
-struct MachineCode {
-  std::optional<double> registers, bytes;
-};
-
-/// Of the sections that have code.
-std::optional<double> codeBytes(llvm::StringRef cubin) {
-  auto object = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(cubin, "cubin"));
-  if (!object) {
-    llvm::consumeError(object.takeError());
-    return std::nullopt;
-  }
-  double bytes = 0;
-  for (const llvm::object::SectionRef &section : (*object)->sections()) {
-    llvm::Expected<llvm::StringRef> name = section.getName();
-    if (name && name->starts_with(".text."))
-      bytes += double(section.getSize());
-    else if (!name)
-      llvm::consumeError(name.takeError());
-  }
-  return bytes;
-}
-
-/// `.target sm_90a, texmode_independent`
-std::optional<TargetInfo> targetOf(llvm::StringRef ptx) {
-  llvm::StringRef name = ptx.split(".target").second.ltrim().take_until([](char c) { return c == ',' || isspace(c); });
-  return findTarget(name.str());
-}
-
-MachineCode machineCodeOf(const std::string &ptx, const Toolchain &toolchain) {
-  std::optional<TargetInfo> target = targetOf(ptx);
-  if (!target || !toolchain.has(Tool::Ptxas))
-    return {};
-  AssembleOptions options;
-  options.assembler = AssemblerChoice::Ptxas;
-  DiagnosticEngine unheard; // what ptxas does not take has no machine code
-  llvm::FailureOr<std::vector<Cubin>> cubins = assemble({ptx}, *target, toolchain, options, unheard);
-  if (failed(cubins) || cubins->empty())
-    return {};
-  double registers = 0;
-  for (const auto &[entry, resources] : cubins->front().resources)
-    registers = std::max<double>(registers, resources.registers);
-  return {registers, codeBytes(cubins->front().bytes)};
-}
 
 std::string firstError(const DiagnosticEngine &diagnostics) {
   for (const Diagnostic &diagnostic : diagnostics.diagnostics())
@@ -102,7 +57,13 @@ ComparedKernels compareKernels(std::string name, std::shared_ptr<const SourceFil
     sharedBytes = std::max<double>(sharedBytes, launch.counts.sharedBytes);
   }
   const uint64_t passes = counters.sharedLoadWavefronts + counters.sharedStoreWavefronts;
-  const MachineCode code = machineCodeOf(report.ptx, toolchain);
+  std::optional<double> registers, codeSize;
+  if (const std::optional<Cubin> code = machineCodeOf(report.ptx, toolchain)) {
+    registers = 0;
+    for (const auto &[entry, resources] : code->resources)
+      registers = std::max<double>(*registers, resources.registers);
+    codeSize = codeBytes(code->bytes);
+  }
   result.values = {
       double(launches.kernels.size()),
       bytes,
@@ -111,9 +72,9 @@ ComparedKernels compareKernels(std::string name, std::shared_ptr<const SourceFil
       double(passes),
       double(passes - counters.sharedLoadIdealWavefronts - counters.sharedStoreIdealWavefronts),
       double(counters.atomics),
-      code.registers,
+      registers,
       sharedBytes,
-      code.bytes,
+      codeSize,
       microseconds};
   return result;
 }

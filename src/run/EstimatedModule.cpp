@@ -37,11 +37,11 @@ uint64_t allInstructions(const emulator::Counters &counters) {
 struct Sums {
   explicit Sums(const emulator::Counters &counters)
       : sectors(double(counters.globalLoadSectors + counters.globalStoreSectors)),
-        instructions(double(allInstructions(counters))),
+        storedSectors(double(counters.globalStoreSectors)), instructions(double(allInstructions(counters))),
         specialFunctions(double(ofClass(counters, "special function"))), doubles(double(ofClass(counters, "f64"))),
         sharedPasses(double(counters.sharedLoadWavefronts + counters.sharedStoreWavefronts + counters.shuffles)),
         atomics(double(counters.atomics)), warps(double(counters.warps)) {}
-  double sectors, instructions, specialFunctions, doubles, sharedPasses, atomics, warps;
+  double sectors, storedSectors, instructions, specialFunctions, doubles, sharedPasses, atomics, warps;
 };
 
 } // namespace
@@ -76,6 +76,59 @@ std::optional<EstimatedModule> estimateModule(const Manifest &manifest, const st
     kernel.launches = made.steps->launches[number];
   made.memory = memoryOf(manifest.buffers);
   return made;
+}
+
+namespace {
+
+/// Bytes of the memory that a launch is given, each slice once: of what it only reads, and of all else.
+void addTraffic(const LaunchStep &launch, uint32_t inputs, KernelSpec &kernel) {
+  std::set<std::tuple<uint32_t, uint64_t, uint64_t>> seen;
+  auto use = [&](const BufferSlice &slice, bool isWritten) {
+    if (seen.insert({slice.buffer, slice.offset, slice.bytes}).second)
+      (isWritten ? kernel.bytesWritten : kernel.bytesRead) += slice.bytes;
+  };
+  for (auto [i, argument] : llvm::enumerate(launch.arguments)) {
+    if (const auto *slice = sliceOf(argument))
+      use(*slice, i >= inputs);
+    else if (const auto *structure = std::get_if<StructureValue>(&argument))
+      for (const AddressPiece &piece : structure->pieces)
+        use(piece.slice, piece.written);
+  }
+}
+
+} // namespace
+
+std::optional<EstimatedModule> estimateLaunches(const LaunchDescription &launches, llvm::ArrayRef<KernelSpec> known,
+                                                const std::string &ptx, const DeviceModel &device,
+                                                DiagnosticEngine &diagnostics) {
+  Manifest manifest;
+  for (const LaunchKernel &launched : launches.kernels) {
+    KernelSpec &kernel = manifest.kernels.emplace_back();
+    kernel.name = launched.name;
+    kernel.grid = launched.grid;
+    kernel.block = launched.block;
+    kernel.cluster = launched.cluster;
+    kernel.dynamicSharedBytes = launched.dynamicSharedBytes;
+    for (const KernelSpec &its : known)
+      if (its.name == launched.name)
+        kernel.resources = its.resources;
+  }
+  forEachStep(launches.steps, [&](const Step &step) {
+    if (const auto *launch = std::get_if<LaunchStep>(&step.action))
+      addTraffic(*launch, launches.kernels[launch->kernel].inputs, manifest.kernels[launch->kernel]);
+  });
+  manifest.steps = launches.steps;
+  std::optional<EstimatedModule> made = estimateModule(manifest, ptx, device, diagnostics);
+  if (made)
+    made->memory.reset(); // (of buffers nobody says which are whose)
+  return made;
+}
+
+void EstimatedModule::takeRegisters(llvm::ArrayRef<std::pair<std::string, KernelResources>> resources) {
+  for (EstimatedKernel &kernel : kernels)
+    for (const auto &[entry, its] : resources)
+      if (entry == kernel.name)
+        kernel.counts.registers = its.registers;
 }
 
 void CountedLaunches::begin(const std::string &kernel, const emulator::Counters &before) {
@@ -113,22 +166,25 @@ std::optional<EstimatedModule> CountedLaunches::finish(const emulator::Counters 
     EstimatedKernel launched{name, "", {}};
     KernelCounts &counts = launched.counts;
     counts.blocks = behind.blocks - before.blocks;
+    Dim3 grid, block{counts.threadsPerBlock, 1, 1};
     for (const DeviceKernel &kernel : program.kernels)
       if (kernel.name == name && kernel.grid.count() == counts.blocks) {
-        counts.threadsPerBlock = uint32_t(kernel.block.count());
+        grid = kernel.grid;
+        block = kernel.block;
+        counts.threadsPerBlock = uint32_t(block.count());
         counts.sharedBytes = kernel.dynamicSharedBytes;
         counts.footprint = footprintOf(program, kernel);
         launched.bytesRead = kernel.bytesRead;
         launched.bytesWritten = kernel.bytesWritten;
       }
     counts.sectors = end.sectors - begin.sectors;
+    counts.storedSectors = end.storedSectors - begin.storedSectors;
     counts.instructions = end.instructions - begin.instructions;
     counts.specialFunctions = end.specialFunctions - begin.specialFunctions;
     counts.doubles = end.doubles - begin.doubles;
     counts.sharedPasses = end.sharedPasses - begin.sharedPasses;
     counts.atomics = end.atomics - begin.atomics;
-    if (std::optional<lint::StaticCounts> text =
-            lint::countStatically(*module, name, Dim3(), Dim3{counts.threadsPerBlock, 1, 1})) {
+    if (std::optional<lint::StaticCounts> text = lint::countStatically(*module, name, grid, block)) {
       double ofWarp = counts.instructions / std::max(1.0, end.warps - begin.warps);
       lint::PathCounts path = text->after(text->roundsForInstructions(ofWarp));
       counts.sharedBytes += uint32_t(std::min<uint64_t>(text->sharedBytes, 1 << 20));

@@ -6,6 +6,7 @@
 #include "Comparison.h"
 #include "Execute.h"
 #include "Gpu.h"
+#include "MachineCode.h"
 #include "NumpyFiles.h"
 #include "RunProgram.h"
 #include "Schedules.h"
@@ -419,8 +420,12 @@ llvm::FailureOr<Literal> ModuleRun::emulate(llvm::ArrayRef<Literal> arguments, P
     otherSchedules = std::move(*others);
   }
   const bool isFirst = succeeded(result) && numRuns == 0;
-  if (isFirst && options.estimates)
+  if (isFirst && options.estimates) {
     made.estimate = launches.finish(machine->counters(), program->program, program->image, diagnostics);
+    const std::optional<Cubin> code = machineCodeOf(program->image, toolchain);
+    if (made.estimate && code)
+      made.estimate->takeRegisters(code->resources);
+  }
   if (isFirst && options.countsEvents)
     countInto(made);
   return result;

@@ -5,6 +5,7 @@
 #include "hloc/emulator/Emulator.h"
 #include "hloc/kernel/DeviceProgram.h"
 #include "hloc/kernel/Estimate.h"
+#include "hloc/kernel/LaunchDescription.h"
 #include "hloc/kernel/Manifest.h"
 #include "hloc/kernel/StepTotals.h"
 #include "hloc/support/Diagnostics.h"
@@ -35,11 +36,19 @@ struct EstimatedModule {
   std::vector<EstimatedKernel> kernels;
   std::optional<StepTotals> steps; ///< with copies and fills; of a run nothing but its launches is known
   std::optional<ModuleMemory> memory;
+
+  /// By entry, as ptxas says.
+  void takeRegisters(llvm::ArrayRef<std::pair<std::string, KernelResources>> resources);
 };
 
 /// From the steps, the plans and the PTX of compiled kernels. Nothing, with a diagnostic, if the PTX cannot be read.
 std::optional<EstimatedModule> estimateModule(const Manifest &manifest, const std::string &ptx,
                                               const DeviceModel &device, DiagnosticEngine &diagnostics);
+
+/// The same of another compiler's PTX and how it is launched: one kernel a launch. `known` has names and resources.
+std::optional<EstimatedModule> estimateLaunches(const LaunchDescription &launches, llvm::ArrayRef<KernelSpec> known,
+                                                const std::string &ptx, const DeviceModel &device,
+                                                DiagnosticEngine &diagnostics);
 
 /// The attributes of an object of JSON, times in microseconds.
 void writeEstimate(llvm::json::OStream &json, const EstimatedKernel &kernel, const KernelEstimate &time);
