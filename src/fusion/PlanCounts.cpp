@@ -247,8 +247,8 @@ static void addFragmentWaits(const ContractionPlan &plan, double steps, double w
     --sharedTrips; // the barrier alone, behind no store
     // What a step waits for has had as many steps before to come; what is in registers is the next one's.
     const double ahead = plan.copiesAll() ? double(tile.stages - 1) : 1;
-    // Warps take turns at their tensor core.
-    const double turns = std::max(1.0, double(tile.threads()) / lanesPerWarp / tensorCores);
+    // Warps take turns at their tensor core; nobody waits less for it who stores what he loads.
+    const double turns = plan.copiesAll() ? std::max(1.0, double(tile.threads()) / lanesPerWarp / tensorCores) : 1;
     const double hidden = tripsInTime(chain * turns, sharedTrips);
     counts.memoryRoundTrips = 1 + steps * std::max(tripsBehindCopies(ahead, hidden), waits - hidden);
   }

@@ -186,13 +186,13 @@ bool isPredicated(const KernelCode &code, uint32_t number) {
 }
 
 /// Loops that multiply on tensor cores: in turns with all else with no copies on their way, and two barriers or more,
-/// or if factors are made on the way, stored into shared memory between barriers or weights of an attention, or if all
-/// products are waited for in each round; in others what is loaded may be for a later round.
+/// or if factors are stored into shared memory between barriers, or if all products are waited for in each round; in
+/// others what is loaded may be for a later round.
 struct MultiplyingLoops {
-  explicit MultiplyingLoops(const KernelCode &code) : areAhead(code.loops.size()) {
+  explicit MultiplyingLoops(const KernelCode &code) : areAhead(code.loops.size()), areStored(code.loops.size()) {
     struct Round {
       unsigned barriers = 0;
-      bool multiplies = false, copies = false, stores = false, makesWeights = false, waitsForAll = false;
+      bool multiplies = false, copies = false, stores = false, waitsForAll = false;
     };
     std::vector<Round> rounds(code.loops.size());
     for (const CodeBlock &block : code.blocks)
@@ -203,21 +203,20 @@ struct MultiplyingLoops {
         round.multiplies |= multiplies(instr);
         round.copies |= isAsyncCopy(instr);
         round.stores |= instr.name() == "st" && spaceOf(instr) == "shared";
-        round.makesWeights |= round.multiplies && instr.name() == "ex2";
         round.waitsForAll |= instr.name() == "wgmma" && instr.has("wait_group") &&
                              instr.text->operands.front().kind == ptx::Operand::Kind::Integer &&
                              instr.text->operands.front().value == 0;
       }
     for (auto [loop, round] : llvm::enumerate(rounds)) {
-      const bool isInTurns =
-          round.multiplies && ((round.barriers > 1 && !round.copies) || (round.barriers > 0 && round.stores) ||
-                               round.makesWeights || round.waitsForAll);
-      areInTurns |= isInTurns;
-      areAhead[loop] = round.multiplies && !isInTurns;
+      const bool waits = round.multiplies && ((round.barriers > 1 && !round.copies) || round.waitsForAll);
+      areAhead[loop] = round.multiplies && !waits;
+      areStored[loop] = areAhead[loop] && round.barriers > 0 && round.stores;
+      areInTurns |= waits || areStored[loop];
     }
   }
-  bool areInTurns = false;    ///< any of them
-  std::vector<bool> areAhead; ///< by loop
+  bool areInTurns = false; ///< any of them
+  // By loop: loads are for a later round; they are stored into shared memory at the end of this one.
+  std::vector<bool> areAhead, areStored;
 };
 
 /// Bulk loads, and the share of them that arrives in other blocks of the cluster, too.
@@ -536,6 +535,9 @@ private:
   /// Of a wait for groups of copies: where some may stay open, the one that is waited for has had as many turns to
   /// come, or rounds of the loop; one round where copies begin behind the wait.
   void await(const CodeInstr &instr, uint32_t loop) {
+    if (loop != none && multiplying.areStored[loop] && instr.name() == "ld" && spaceOf(instr) == "global" &&
+        ofLoops[loop].ahead.empty())
+      ofLoops[loop].ahead.push_back(1);
     if (instr.name() != "cp" || !instr.has("async"))
       return;
     if (loop != none && isAsyncCopy(instr))
