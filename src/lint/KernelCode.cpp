@@ -140,7 +140,8 @@ void KernelCode::readOperands(CodeInstr &instr) {
 }
 
 void KernelCode::readText() {
-  uint32_t file = 0, line = 0;
+  uint32_t file = 0, line = 0, scope = 0;
+  outer = {0};
   auto startBlock = [&] {
     if (blocks.empty() || blocks.back().begin != instrs.size()) {
       if (!blocks.empty())
@@ -153,7 +154,7 @@ void KernelCode::readText() {
     switch (statement.kind) {
     case ptx::Statement::Kind::Label:
       startBlock();
-      labels[statement.label] = uint32_t(blocks.size() - 1);
+      labels[statement.label].push_back({scope, uint32_t(blocks.size() - 1)});
       break;
     case ptx::Statement::Kind::Targets:
       targets[statement.label] = &statement.names;
@@ -175,12 +176,18 @@ void KernelCode::readText() {
       readOperands(instr);
       bool ends = llvm::is_contained({"bra", "brx", "ret", "exit", "trap"}, instr.name());
       instrs.push_back(std::move(instr));
+      scopesOf.push_back(scope);
       if (ends)
         startBlock();
       break;
     }
     case ptx::Statement::Kind::Open:
+      outer.push_back(scope);
+      scope = uint32_t(outer.size() - 1);
+      break;
     case ptx::Statement::Kind::Close:
+      scope = outer[scope];
+      break;
     case ptx::Statement::Kind::Directive:
       break;
     }
@@ -189,9 +196,18 @@ void KernelCode::readText() {
 }
 
 void KernelCode::connectBlocks() {
+  // The label of the innermost scope that has one.
   auto connect = [&](CodeBlock &block, llvm::StringRef label) {
-    if (auto found = labels.find(label); found != labels.end())
-      block.successors.push_back(found->second);
+    auto found = labels.find(label);
+    if (found == labels.end())
+      return;
+    for (uint32_t scope = scopesOf[block.end - 1];; scope = outer[scope]) {
+      for (auto [own, target] : found->second)
+        if (own == scope)
+          return block.successors.push_back(target);
+      if (scope == 0)
+        return;
+    }
   };
   for (auto [i, block] : llvm::enumerate(blocks)) {
     bool fallsThrough = true;

@@ -186,13 +186,14 @@ bool isPredicated(const KernelCode &code, uint32_t number) {
 }
 
 /// Loops that multiply on tensor cores: in turns with all else with no copies on their way, and two barriers or more,
-/// or if factors are stored into shared memory between barriers, or if all products are waited for in each round; in
-/// others what is loaded may be for a later round.
+/// or if factors are stored into shared memory between barriers, or if all products are waited for in each round,
+/// unless nothing but mbarriers holds warpgroups together, of which one multiplies while others wait; in others what is
+/// loaded may be for a later round.
 struct MultiplyingLoops {
   explicit MultiplyingLoops(const KernelCode &code) : areAhead(code.loops.size()), areStored(code.loops.size()) {
     struct Round {
       unsigned barriers = 0;
-      bool multiplies = false, copies = false, stores = false, waitsForAll = false;
+      bool multiplies = false, copies = false, stores = false, waitsForAll = false, waitsForStages = false;
     };
     std::vector<Round> rounds(code.loops.size());
     for (const CodeBlock &block : code.blocks)
@@ -203,12 +204,17 @@ struct MultiplyingLoops {
         round.multiplies |= multiplies(instr);
         round.copies |= isAsyncCopy(instr);
         round.stores |= instr.name() == "st" && spaceOf(instr) == "shared";
+        // (That is a loop of its own.)
+        for (uint32_t loop = block.loop; loop != none && instr.has("try_wait"); loop = code.loops[loop].parent)
+          rounds[loop].waitsForStages = true;
         round.waitsForAll |= instr.name() == "wgmma" && instr.has("wait_group") &&
                              instr.text->operands.front().kind == ptx::Operand::Kind::Integer &&
                              instr.text->operands.front().value == 0;
       }
     for (auto [loop, round] : llvm::enumerate(rounds)) {
-      const bool waits = round.multiplies && ((round.barriers > 1 && !round.copies) || round.waitsForAll);
+      const bool goesAlone = round.barriers == 0 && round.waitsForStages;
+      const bool waits =
+          round.multiplies && ((round.barriers > 1 && !round.copies) || (round.waitsForAll && !goesAlone));
       areAhead[loop] = round.multiplies && !waits;
       areStored[loop] = areAhead[loop] && round.barriers > 0 && round.stores;
       areInTurns |= waits || areStored[loop];

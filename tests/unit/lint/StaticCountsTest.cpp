@@ -33,6 +33,15 @@ TEST_CASE("counts of straight code", "[lint]") {
   CHECK(counts.sharedBytes == 4096);
 }
 
+TEST_CASE("labels are those of the innermost scope that has one", "[lint]") {
+  // Both wait in a loop of their own; the second does not go back to the first, which would be one loop of all.
+  const std::string wait = "{ .reg .pred %q; WAIT: mbarrier.try_wait.parity.shared::cta.b64 %q, [%r9], 0; "
+                           "@!%q bra WAIT; }";
+  StaticCounts counts = counted(wait + "add.s32 %r2, %r3, 1;" + wait);
+  CHECK(counts.once.instructions == 5);
+  CHECK(counts.inLoops.instructions == 4);
+}
+
 TEST_CASE("counts of what tensor cores are fed by", "[lint]") {
   StaticCounts counts =
       counted("mov.u32 %r9, tile; mul.wide.u32 %rd4, %r1, 16; add.s64 %rd5, %rd1, %rd4;"
