@@ -3,6 +3,7 @@
 // unsupported.
 #include "RegisterHazards.h"
 #include "ResolveKernel.h"
+#include "UnreadSums.h"
 
 #include "hloc/support/Diagnostics.h"
 
@@ -103,6 +104,7 @@ std::unique_ptr<Program> resolve(const ptx::Module &module, DiagnosticEngine &di
     if (f.isEntry && f.hasBody)
       if (auto kernel = KernelResolver(f, scope, diagnostics).run()) {
         cooperative |= kernel->cooperative;
+        dropUnreadSums(*kernel);
         markRegisterHazards(*kernel);
         program->kernels[f.name] = std::move(*kernel);
       }
