@@ -255,6 +255,17 @@ def XlaGpu_AwaitProductsOp : XlaGpu_Op<"await_products", [
   let assemblyFormat = "$sums `but` $open attr-dict `:` type($sums)";
 }
 
+def XlaGpu_KeepOp : XlaGpu_Op<"keep"> {
+  let summary = "Values are in registers here: made before, and not overwritten yet";
+  let description = [{
+    `xla_gpu.keep %p, %w : f32, vector<4xi32>`. Nothing else ties values to a place: what is made of products that are there
+    could come behind the wait for those that are not, and factors of these be overwritten before it. Words and vectors of
+    words.
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
 def XlaGpu_PublishTilesOp : XlaGpu_Op<"publish_tiles", [
     MemoryEffects<[MemRead, MemWrite]>, TypesMatchWith<"results are the operands", "operands", "results", "$_self">]> {
   let summary = "What the thread wrote to shared tensors can be read by multiply_tiles, behind the next barrier";

@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace hloc::xla_gpu;
@@ -32,19 +33,22 @@ std::string registersOf(size_t count) {
   return text + "}";
 }
 
-/// Assembly that changes `sums` in place, which are its first registers; `others` come behind them.
+/// Assembly that changes `sums` in place, which are its first registers, or if `areMade` makes them of nothing;
+/// `others` come behind them.
 SmallVector<Value> changeSums(OpBuilder &builder, Location loc, ValueRange sums, ValueRange others,
-                              const std::string &text) {
+                              const std::string &text, bool areMade = false) {
   std::string constraints;
   SmallVector<Type> types(sums.getTypes());
   for (Type type : types)
     constraints += type.isF32() ? "=&f," : "=&r,"; // written before all factors are read
   SmallVector<Value> operands(others);
   for (Value other : others)
-    constraints += other.getType().isInteger(64) ? "l," : "r,";
-  llvm::append_range(operands, sums);
-  for (size_t i = 0; i < sums.size(); ++i)
-    constraints += fmt::format("{},", i);
+    constraints += other.getType().isInteger(64) ? "l," : other.getType().isF32() ? "f," : "r,";
+  if (!areMade) {
+    llvm::append_range(operands, sums);
+    for (size_t i = 0; i < sums.size(); ++i)
+      constraints += fmt::format("{},", i);
+  }
   constraints += "~{memory}";
   if (sums.empty()) {
     assembly(builder, loc, {}, operands, text, constraints);
@@ -96,6 +100,21 @@ static std::string instructionOf(Type lhs, Type rhs, size_t numSums) {
 
 constexpr int64_t bytesOfUnit = 16;
 
+/// Then the first product is not added to them, and nobody has to write zeros to registers.
+static bool areZeros(ValueRange sums) {
+  return llvm::all_of(sums,
+                      [](Value sum) { return matchPattern(sum, m_AnyZeroFloat()) || matchPattern(sum, m_Zero()); });
+}
+
+/// Whether products are added to what is in the registers: but for the first ones, if sums are made of nothing.
+static std::string additions(bool areMade) {
+  return areMade ? ".reg .pred %isAdded;\nsetp.ne.b32 %isAdded, 0, 0;\n"
+                 : ".reg .pred %isAdded;\nsetp.ne.b32 %isAdded, 1, 0;\n";
+}
+static std::string additionsAfter(size_t number, bool areMade) {
+  return areMade && number == 0 ? "setp.ne.b32 %isAdded, 1, 0;\n" : "";
+}
+
 SmallVector<Value> multiplyTiles(MultiplyTilesOp op, Value lhs, Value rhs, OpBuilder &builder) {
   Location loc = op.getLoc();
   Type element = op.getElement(), other = op.getRhsElement().value_or(element);
@@ -104,17 +123,18 @@ SmallVector<Value> multiplyTiles(MultiplyTilesOp op, Value lhs, Value rhs, OpBui
   std::string modifiers = element.isInteger(8) ? "" : ", 1, 1";
   if (element.isF16() || element.isBF16())
     modifiers += fmt::format(", {}, {}", op.getLhsLayout()[3], op.getRhsLayout()[3]);
-  std::string text = "{\n.reg .pred %isAdded;\n.reg .b64 %lhs, %rhs;\nsetp.ne.b32 %isAdded, 1, 0;\n"
-                     "wgmma.fence.sync.aligned;\n";
-  for (auto [ofLhs, ofRhs] : llvm::zip_equal(op.getLhsSteps(), op.getRhsSteps())) {
+  const bool areMade = areZeros(op.getSums());
+  std::string text = "{\n.reg .b64 %lhs, %rhs;\n" + additions(areMade) + "wgmma.fence.sync.aligned;\n";
+  for (auto [number, ofLhs, ofRhs] : llvm::enumerate(op.getLhsSteps(), op.getRhsSteps())) {
     text += fmt::format("add.s64 %lhs, ${}, {};\nadd.s64 %rhs, ${}, {};\n", numSums, ofLhs / bytesOfUnit, numSums + 1,
                         ofRhs / bytesOfUnit);
     text += fmt::format("{} {}, %lhs, %rhs, %isAdded{};\n", instruction, registers, modifiers);
+    text += additionsAfter(number, areMade);
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
   const Value descriptors[] = {descriptorOf(builder, loc, lhs, op.getLhsLayout()),
                                descriptorOf(builder, loc, rhs, op.getRhsLayout())};
-  return changeSums(builder, loc, op.getSums(), descriptors, text);
+  return changeSums(builder, loc, op.getSums(), descriptors, text, areMade);
 }
 
 SmallVector<Value> multiplyHeld(MultiplyHeldOp op, Value rhs, OpBuilder &builder) {
@@ -126,18 +146,19 @@ SmallVector<Value> multiplyHeld(MultiplyHeldOp op, Value rhs, OpBuilder &builder
   std::string modifiers = element.isInteger(8) ? "" : ", 1, 1";
   if (element.isF16() || element.isBF16())
     modifiers += fmt::format(", {}", op.getRhsLayout()[3]);
-  std::string text =
-      "{\n.reg .pred %isAdded;\n.reg .b64 %rhs;\nsetp.ne.b32 %isAdded, 1, 0;\nwgmma.fence.sync.aligned;\n";
+  const bool areMade = areZeros(op.getSums());
+  std::string text = "{\n.reg .b64 %rhs;\n" + additions(areMade) + "wgmma.fence.sync.aligned;\n";
   for (auto [number, step] : llvm::enumerate(op.getRhsSteps())) {
     const size_t first = numSums + 1 + wordsOfTerms * number;
     text += fmt::format("add.s64 %rhs, ${}, {};\n", numSums, step / bytesOfUnit);
     text += fmt::format("{} {}, {{${}, ${}, ${}, ${}}}, %rhs, %isAdded{};\n", instruction, registers, first, first + 1,
                         first + 2, first + 3, modifiers);
+    text += additionsAfter(number, areMade);
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
   SmallVector<Value> others = {descriptorOf(builder, loc, rhs, op.getRhsLayout())};
   llvm::append_range(others, op.getLhs());
-  return changeSums(builder, loc, op.getSums(), others, text);
+  return changeSums(builder, loc, op.getSums(), others, text, areMade);
 }
 
 /// What waits does not name the sums: where LLVM copies registers for an instruction that changes them, it does so just
@@ -146,6 +167,20 @@ SmallVector<Value> awaitProducts(AwaitProductsOp op, OpBuilder &builder) {
   assembly(builder, op.getLoc(), {}, {}, fmt::format("wgmma.wait_group.sync.aligned {};", op.getOpen()), "~{memory}");
   return op.getSums().empty() ? SmallVector<Value>()
                               : changeSums(builder, op.getLoc(), op.getSums(), {}, "// sums are known");
+}
+
+/// By assembly of nothing that has them as operands, since others keep their places beside it.
+void keep(KeepOp op, OpBuilder &builder) {
+  SmallVector<Value> words;
+  for (Value value : op.getValues()) {
+    auto vector = dyn_cast<VectorType>(value.getType());
+    if (!vector)
+      words.push_back(value);
+    for (int64_t i = 0; vector && i < vector.getNumElements(); ++i)
+      words.push_back(LLVM::ExtractElementOp::create(
+          builder, op.getLoc(), value, LLVM::ConstantOp::create(builder, op.getLoc(), builder.getI32IntegerAttr(i))));
+  }
+  changeSums(builder, op.getLoc(), {}, words, "// values are kept");
 }
 
 static Value sharedAddress(OpBuilder &builder, Location loc, Value pointer) {

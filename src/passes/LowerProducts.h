@@ -24,6 +24,7 @@ void arrive(xla_gpu::ArriveOp op, mlir::Value barrier, mlir::OpBuilder &builder)
 void awaitPhase(xla_gpu::AwaitPhaseOp op, mlir::Value barrier, mlir::OpBuilder &builder);
 void copyBox(xla_gpu::CopyBoxOp op, mlir::Value map, mlir::Value dest, mlir::Value barrier, mlir::OpBuilder &builder);
 void setRegisters(xla_gpu::SetRegistersOp op, mlir::OpBuilder &builder);
+void keep(xla_gpu::KeepOp op, mlir::OpBuilder &builder);
 void syncCluster(mlir::Location loc, mlir::OpBuilder &builder);
 /// Of the block's threads that come here, so many.
 void syncThreads(mlir::Location loc, int64_t threads, mlir::OpBuilder &builder);

@@ -187,7 +187,7 @@ private:
     } else if (isa<PublishTilesOp>(op)) {
       publishTiles(op->getLoc(), rewriter);
       rewriter.replaceOp(op, op->getOperands());
-    } else if (isa<InitBarriersOp, ArriveOp, AwaitPhaseOp, CopyBoxOp, SyncClusterOp, SetRegistersOp>(op)) {
+    } else if (isa<InitBarriersOp, ArriveOp, AwaitPhaseOp, CopyBoxOp, SyncClusterOp, SetRegistersOp, KeepOp>(op)) {
       lowerRing(op, memory);
       rewriter.eraseOp(op);
     } else if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
@@ -246,6 +246,8 @@ private:
               memory.address(op->getOperand(barriers), copy.getIndex(), barrier), rewriter);
     } else if (isa<SyncClusterOp>(op)) {
       syncCluster(op->getLoc(), rewriter);
+    } else if (auto kept = dyn_cast<KeepOp>(op)) {
+      keep(kept, rewriter);
     } else {
       setRegisters(cast<SetRegistersOp>(op), rewriter);
     }

@@ -101,6 +101,22 @@ private:
   StringRef f32Name, f64Name;
 };
 
+/// 2^x of f32 whose subnormal results may be zeros (afn): ex2.approx alone is four instructions, three of them for
+/// these.
+struct ToFlushedPower : ConvertOpToLLVMPattern<math::Exp2Op> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LogicalResult matchAndRewrite(math::Exp2Op op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!op.getType().isF32() || !bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
+      return rewriter.notifyMatchFailure(op, "subnormal results are kept");
+    auto name = rewriter.getStringAttr("llvm.nvvm.ex2.approx.ftz.f32");
+    rewriter.replaceOp(
+        op,
+        LLVM::CallIntrinsicOp::create(rewriter, op.getLoc(), op.getType(), name, adaptor.getOperand()).getResult(0));
+    return success();
+  }
+};
+
 } // namespace
 
 void hloc::populateMathToLlvmPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
@@ -115,6 +131,7 @@ void hloc::populateMathToLlvmPatterns(const LLVMTypeConverter &converter, Rewrit
   patterns.add<ToLibdevice<math::ExpOp>>(converter, "__nv_expf", "__nv_exp");
   // libdevice's function is this instruction, too; to read libdevice takes longer than many a kernel's passes.
   patterns.add<ToInstruction<math::Exp2Op>>(converter, "llvm.nvvm.ex2.approx.f32", "", /*benefit=*/2);
+  patterns.add<ToFlushedPower>(converter, /*benefit=*/3);
   patterns.add<ToLibdevice<math::Exp2Op>>(converter, "__nv_exp2f", "__nv_exp2");
   patterns.add<ToLibdevice<math::ExpM1Op>>(converter, "__nv_expm1f", "__nv_expm1");
   patterns.add<ToLibdevice<math::LogOp>>(converter, "__nv_logf", "__nv_log");
