@@ -3,6 +3,7 @@
 #include "hloc/fusion/AttentionPlan.h"
 
 #include "fusion/AttentionMatch.h"
+#include "fusion/RingRegisters.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/OutputMaps.h"
 #include "hloc/fusion/PlanCounts.h"
@@ -27,6 +28,7 @@ constexpr int64_t ofIndices = 56, ofSecondScore = 16;
 
 int64_t powerOfTwo(int64_t size, int64_t least) { return std::max(powerOf2Ceil(size), least); }
 
+/// Of a thread that multiplies.
 int64_t registersOf(const AttentionPlan &plan) {
   const int64_t held = plan.holdsScores ? plan.pieces() : 1;
   const int64_t dots = plan.beside ? 2 : 1, scores = held * dots * plan.piece() / 2, sums = plan.columns() / 2;
@@ -73,7 +75,7 @@ Effort effortOf(const AttentionPlan &plan, const LaunchGeometry &launch, const T
 LaunchGeometry launchOf(const AttentionPlan &plan) {
   LaunchGeometry launch;
   launch.grid = {uint32_t(plan.blocks()), 1, 1};
-  launch.block = {uint32_t(plan.scores.tile.threads()), 1, 1};
+  launch.block = {uint32_t(plan.scores.tile.threadsOfBlock()), 1, 1};
   launch.sharedBytes = plan.sharedBytes();
   return launch;
 }
@@ -118,77 +120,121 @@ bool mayBeInGroups(const AttentionPlan &plan, int64_t piece, int64_t columns, co
 /// Where not every multiprocessor has a block, smaller ones are a little faster, and read keys many times as often.
 constexpr double nearlyAsFastHere = 1.2;
 
-/// The tile that takes the least time; of those that are nearly as fast the one that moves least.
-std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionSides &sides, const FusionGraph &graph,
-                                     const TargetInfo &target, MLIRContext *context) {
-  const int64_t terms = powerOfTwo(plan.scores.innerDepth(), AttentionPlan::fragmentDepth);
-  const int64_t columns = powerOfTwo(plan.product.columns.size, 2 * ContractionTile::fragmentColumns);
-  if (terms > mostTermsOfAttention || columns > mostTermsOfAttention)
-    return Rejection{tooLarge(plan)};
-  std::vector<std::pair<AttentionPlan, Effort>> fitting;
-  double least = std::numeric_limits<double>::infinity();
-  bool inGroups = false;
-  auto tileOf = [&](int64_t warps, int64_t tileColumns, int64_t depth) {
-    ContractionTile tile;
-    tile.onTensorCores = true;
-    tile.ofWarpgroups = inGroups;
-    tile.warpRows = warps;
-    tile.threadRows = 2;
-    tile.threadColumns = tileColumns / tile.laneColumns();
-    tile.depth = depth;
-    tile.stages = plan.stagesInShared();
-    return tile;
-  };
-  const unsigned outputVector = chooseOutputVector(plan.product, graph, context);
-  const KeptKeys keysOfRows = plan.keysOfRows(context);
+/// Goes through the tiles that a plan may have.
+class TileSearch {
+public:
+  TileSearch(AttentionPlan &plan, AttentionSides &sides, const FusionGraph &graph, const TargetInfo &target,
+             MLIRContext *context)
+      : plan(plan), sides(sides), target(target), terms(powerOfTwo(plan.scores.innerDepth(), plan.fragmentDepth)),
+        columns(powerOfTwo(plan.product.columns.size, 2 * ContractionTile::fragmentColumns)),
+        keysOfRows(plan.keysOfRows(context)) {
+    plan.product.outputVector = chooseOutputVector(plan.product, graph, context);
+  }
+
+  /// The tile that takes the least time; of those that are nearly as fast the one that moves least.
+  std::optional<Rejection> choose() {
+    if (terms > mostTermsOfAttention || columns > mostTermsOfAttention)
+      return Rejection{tooLarge(plan)};
+    for (const Rows rows : {Rows{8, By::Ring}, Rows{8, By::Groups}, Rows{4, By::Groups}, Rows{8, By::Warps},
+                            Rows{4, By::Warps}, Rows{2, By::Warps}, Rows{1, By::Warps}})
+      for (int64_t piece : {128, 64, 32, 16})
+        if (std::optional<Rejection> why = take(rows, piece))
+          return why;
+    if (fitting.empty())
+      return Rejection{"no tile fits into registers and shared memory"};
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto &one : fitting)
+      least = std::min(least, one.second.seconds);
+    llvm::erase_if(fitting, [&](const auto &one) { return one.second.seconds > nearlyAsFastHere * least; });
+    auto *best = &*llvm::min_element(fitting, [](const auto &a, const auto &b) {
+      return std::pair(a.second.sectors, a.second.seconds) < std::pair(b.second.sectors, b.second.seconds);
+    });
+    plan = std::move(best->first);
+    return std::nullopt;
+  }
+
+private:
+  using By = TileSizes::By;
   struct Rows {
     int64_t warps;
-    bool inGroups;
+    By by;
   };
-  for (const Rows rows : {Rows{8, true}, Rows{4, true}, Rows{8, false}, Rows{4, false}, Rows{2, false}, Rows{1, false}})
-    for (int64_t piece : {128, 64, 32, 16}) {
-      const int64_t warps = rows.warps;
-      inGroups = rows.inGroups;
-      if (piece > powerOfTwo(plan.keys(), 16) || (inGroups && !mayBeInGroups(plan, piece, columns, target)))
-        continue;
-      plan.scores.tile = tileOf(warps, piece, terms);
-      plan.product.tile = tileOf(warps, columns, piece);
-      plan.product.outputVector = outputVector;
-      if (plan.beside)
-        plan.beside->tile = tileOf(warps, piece, powerOfTwo(plan.beside->innerDepth(), AttentionPlan::fragmentDepth));
-      for (ContractionSides *each : sides.all()) {
-        each->chooseAccesses();
-        each->chooseCopies();
-      }
-      if (plan.beside && (!plan.scores.columns.alongDepth || plan.product.columns.alongDepth))
-        return Rejection{fmt::format("terms of `{}` do not lie as keys of `{}` do", plan.product.hero->name().str(),
-                                     plan.scores.hero->name().str())};
-      plan.scores.leastStage = plan.product.leastStage = plan.pieceElements();
-      if (plan.beside)
-        plan.beside->leastStage = plan.pieceElements();
-      const KeptKeys kept = keysOfRows.ofTile(plan.scores.tile.rows());
-      for (bool holds : {true, false}) {
-        plan.holdsScores = holds;
-        plan.skipsPieces = !holds && kept;
-        countKeptPieces(plan, kept);
-        if (holds && (plan.beside || inGroups))
-          continue;
-        if (registersOf(plan) > int64_t(registersOfThread) || plan.sharedBytes() > target.maxSharedBytes ||
-            plan.blocks() > int64_t(target.maxGridX))
-          continue;
-        fitting.emplace_back(plan, effortOf(plan, launchOf(plan), target));
-        least = std::min(least, fitting.back().second.seconds);
-      }
+
+  std::optional<Rejection> take(const Rows &rows, int64_t piece) {
+    const bool inGroups = rows.by != By::Warps;
+    if (piece > powerOfTwo(plan.keys(), 16) || (inGroups && !mayBeInGroups(plan, piece, columns, target)))
+      return std::nullopt;
+    setTiles(rows, piece, plan.stagesOfTiles + int64_t(plan.beside.has_value()));
+    for (ContractionSides *each : sides.all()) {
+      each->chooseAccesses();
+      each->chooseCopies();
     }
-  if (fitting.empty())
-    return Rejection{"no tile fits into registers and shared memory"};
-  llvm::erase_if(fitting, [&](const auto &one) { return one.second.seconds > nearlyAsFastHere * least; });
-  auto *best = &*llvm::min_element(fitting, [](const auto &a, const auto &b) {
-    return std::pair(a.second.sectors, a.second.seconds) < std::pair(b.second.sectors, b.second.seconds);
-  });
-  plan = std::move(best->first);
-  return std::nullopt;
-}
+    if (rows.by == By::Ring && !(sides.scores->chooseMapOfColumns() && sides.product->chooseMapOfColumns()))
+      return std::nullopt;
+    if (plan.beside && (!plan.scores.columns.alongDepth || plan.product.columns.alongDepth))
+      return Rejection{fmt::format("terms of `{}` do not lie as keys of `{}` do", plan.product.hero->name().str(),
+                                   plan.scores.hero->name().str())};
+    plan.scores.leastStage = plan.product.leastStage = plan.pieceElements();
+    if (plan.beside)
+      plan.beside->leastStage = plan.pieceElements();
+    const KeptKeys kept = keysOfRows.ofTile(plan.scores.tile.rows());
+    for (bool holds : {true, false}) {
+      if (holds && (plan.beside || inGroups))
+        continue;
+      plan.holdsScores = holds;
+      plan.skipsPieces = !holds && kept;
+      countKeptPieces(plan, kept);
+      if (rows.by == By::Ring)
+        setTiles(rows, piece, stagesThatFit());
+      if (fits())
+        fitting.emplace_back(plan, effortOf(plan, launchOf(plan), target));
+    }
+    return std::nullopt;
+  }
+
+  bool fits() const {
+    const int64_t most = plan.inRing() ? plan.registersOfConsumers() : int64_t(registersOfThread);
+    return plan.wantedRegisters() <= most && plan.scores.tile.stages >= plan.stagesOfTiles &&
+           plan.sharedBytes() <= target.maxSharedBytes && plan.blocks() <= int64_t(target.maxGridX);
+  }
+
+  /// Of a ring; what is filled more than two pieces ahead makes nothing faster.
+  int64_t stagesThatFit() {
+    constexpr int64_t most = 6;
+    for (int64_t stages = most; stages > 0; --stages) {
+      plan.scores.tile.stages = stages;
+      if (plan.sharedBytes() <= target.maxSharedBytes)
+        return stages;
+    }
+    return 0;
+  }
+
+  void setTiles(const Rows &rows, int64_t piece, int64_t stages) {
+    auto tileOf = [&](int64_t tileColumns, int64_t depth) {
+      ContractionTile tile;
+      tile.onTensorCores = true;
+      tile.ofWarpgroups = rows.by != By::Warps;
+      tile.hasProducer = rows.by == By::Ring;
+      tile.warpRows = rows.warps;
+      tile.threadRows = 2;
+      tile.threadColumns = tileColumns / tile.laneColumns();
+      tile.depth = depth;
+      tile.stages = stages;
+      return tile;
+    };
+    plan.scores.tile = tileOf(piece, terms);
+    plan.product.tile = tileOf(columns, piece);
+    if (plan.beside)
+      plan.beside->tile = tileOf(piece, powerOfTwo(plan.beside->innerDepth(), plan.fragmentDepth));
+  }
+
+  AttentionPlan &plan;
+  AttentionSides &sides;
+  const TargetInfo &target;
+  const int64_t terms, columns; ///< of tiles
+  const KeptKeys keysOfRows;
+  std::vector<std::pair<AttentionPlan, Effort>> fitting;
+};
 
 } // namespace
 
@@ -221,7 +267,8 @@ uint64_t AttentionPlan::sharedBytes() const {
                 flags = mayWeighHidden() && warps > 1 ? roundedUp(warps, flagsOfVector) : 0;
   return uint64_t(factors * int64_t(scores.factorBits()) + flags * bitsOfFlag +
                   outputs * int64_t(deviceBits(finished->shape().elementType()))) /
-         8;
+             8 +
+         bytesOfBarriers(scores.tile, inRing() && mayWeighHidden());
 }
 
 template <>
@@ -231,7 +278,7 @@ HeroMatch<AttentionPlan> matchHero<AttentionPlan>(const FusionGraph &graph, cons
   AttentionSides sides;
   if (std::optional<Rejection> why = matchAttention(plan, sides, graph, target, plans.mlir()))
     return std::move(*why);
-  if (std::optional<Rejection> why = chooseTiles(plan, sides, graph, target, plans.mlir()))
+  if (std::optional<Rejection> why = TileSearch(plan, sides, graph, target, plans.mlir()).choose())
     return std::move(*why);
   LaunchGeometry launch = launchOf(plan);
   return {std::move(plan), launch};
@@ -285,7 +332,13 @@ template <> KernelTraffic trafficOf<AttentionPlan>(const AttentionPlan &, const 
   return wholeTraffic(graph);
 }
 
+int64_t AttentionPlan::wantedRegisters() const { return registersOf(*this); }
+
+int64_t AttentionPlan::registersOfConsumers() const { return hloc::registersOfConsumers(scores.tile, 1); }
+
 template <> unsigned plannedRegisters<AttentionPlan>(const AttentionPlan &plan) {
+  if (plan.inRing())
+    return unsigned(registersOfRing(plan.scores.tile, 1));
   return unsigned(std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registersOf(plan)), 8)),
                                       KernelSpec::usualRegisters, registersOfThread));
 }
@@ -316,10 +369,13 @@ std::string AttentionPlan::toString() const {
     llvm::interleave(resultRoots, os, ",");
   }
   const bool areKeys = scores.columns.copied, areTerms = product.columns.copied;
-  os << (areKeys && areTerms ? "; keys and terms copied"
-         : areKeys           ? "; keys copied"
-         : areTerms          ? "; terms copied"
-                             : "");
+  if (inRing())
+    os << fmt::format("; keys and terms copied by tensor maps in a ring of {} stages", scores.tile.stages);
+  else
+    os << (areKeys && areTerms ? "; keys and terms copied"
+           : areKeys           ? "; keys copied"
+           : areTerms          ? "; terms copied"
+                               : "");
   return result;
 }
 

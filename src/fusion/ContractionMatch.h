@@ -43,6 +43,8 @@ public:
   void chooseAccesses();
   /// Then, which of them are copied (`ContractionSide::copied`), if tiles come in stages.
   void chooseCopies();
+  /// Then, if a tensor map can copy the tile of columns.
+  bool chooseMapOfColumns();
 
 private:
   std::unique_ptr<ContractionPlanner> planner;

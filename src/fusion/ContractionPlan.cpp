@@ -113,7 +113,7 @@ public:
   void chooseAllCopies() {
     forEachSide([&](ContractionSide &side) { chooseCopies(side); });
   }
-
+  bool chooseMapOfColumns() { return chooseMap(plan.columns); }
   void chooseAccesses() {
     forEachSide([&](ContractionSide &side) { chooseAccess(side); });
   }
@@ -524,13 +524,14 @@ private:
   /// Can a producer copy all sides?
   bool chooseMaps() {
     bool areFound = true;
-    forEachSide([&](ContractionSide &side) {
-      side.map = findTileMap(plan, side, factorOf(side).map);
-      side.copied = side.map.has_value();
-      areFound &= side.copied;
-    });
+    forEachSide([&](ContractionSide &side) { areFound &= chooseMap(side); });
     // Of the columns' panels, or of their rows, each block of a cluster copies as many.
     return areFound && plan.rowTiles() % plan.tile.cluster == 0;
+  }
+
+  bool chooseMap(ContractionSide &side) {
+    side.map = findTileMap(plan, side, factorOf(side).map);
+    return side.copied = side.map.has_value();
   }
 
   /// The same for all tiles, so that it is found once.
@@ -751,6 +752,7 @@ ContractionSides::~ContractionSides() = default;
 std::optional<Rejection> ContractionSides::find(bool areTurned) { return planner->findSides(areTurned); }
 void ContractionSides::chooseAccesses() { planner->chooseAccesses(); }
 void ContractionSides::chooseCopies() { planner->chooseAllCopies(); }
+bool ContractionSides::chooseMapOfColumns() { return planner->chooseMapOfColumns(); }
 
 /// Neighbours share loads where there are threads enough.
 static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo &target) {

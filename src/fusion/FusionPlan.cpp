@@ -98,6 +98,8 @@ llvm::SmallVector<const TileMap *, 3> tensorMapsOf(const HeroPlan &plan) {
       contraction && contraction->tile.hasProducer && contraction->stage != ReductionStage::Combine)
     for (const ContractionSide *side : contraction->sides())
       maps.push_back(&*side->map);
+  if (const auto *attention = std::get_if<AttentionPlan>(&plan); attention && attention->inRing())
+    maps = {&*attention->scores.columns.map, &*attention->product.columns.map};
   return maps;
 }
 

@@ -417,7 +417,7 @@ PlanCounts countsOf(const AttentionPlan &plan) {
       products * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * AttentionPlan::fragmentDepth;
   if (plan.scores.tile.ofWarpgroups) { // each product has 64 rows, and reads what it multiplies
     counts.groupProducts = terms16;
-    counts.inTurns = true; // a block makes weights while it makes no products
+    counts.inTurns = !plan.inRing(); // a block makes weights while it makes no products
     counts.sharedPasses = passesOfLoad * pairs / ContractionTile::warpsOfGroup;
   } else {
     counts.products = terms16;
@@ -426,6 +426,12 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   }
   counts.memoryRoundTrips = 0;
   auto fill = [&](const ContractionPlan &dot, const ContractionSide &side, double elements, double loads) {
+    if (plan.inRing() && !dot.isOfRows(side)) { // by tensor maps, ahead of those that multiply
+      counts.memoryRoundTrips += 1;
+      counts.reads.push_back({dot.hero, side.operand, elements, side.spread});
+      counts.sharedPasses += elements / lanesPerWarp * dot.factorBits() / bitsOfPass;
+      return;
+    }
     const double vectors = elements / blocks / loads / threads / side.vector;
     counts.memoryRoundTrips +=
         loads * std::max(1.0, waitsOf(dot, side, vectors, isComputed(*dot.hero->operand(side.operand))));
@@ -448,6 +454,10 @@ PlanCounts countsOf(const AttentionPlan &plan) {
                          (kept * plan.workOfScore() - plan.workOnce) * scores / lanesPerWarp;
   for (const ReductionFrame &stage : plan.stages)
     addExchange(double(plan.scores.tile.laneColumns()), 2 * accumulatorsOf(stage), warps, counts);
+  if (plan.inRing()) { // a warpgroup's weights are made while the tensor cores multiply for both
+    counts.chainInstructions += turnsOfGroups(terms16 / blocks);
+    return counts;
+  }
   // Keys once a pass, terms once: each on its way while something is multiplied.
   counts.sharedRoundTrips += pieces * (kept * passes + (plan.beside ? besides : keptTerms)) * tripsOfBarrier;
   // Products of one sum follow each other, and what is added up in a row.

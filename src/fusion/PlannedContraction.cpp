@@ -2,6 +2,7 @@
 // planned.
 
 #include "fusion/ContractionMatch.h"
+#include "fusion/RingRegisters.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/OutputMaps.h"
 
@@ -130,8 +131,7 @@ uint64_t ContractionPlan::sharedBytes() const {
     const auto ofSide = uint64_t(tile.stages * tileElements(*side) * int64_t(factorBits()) / 8);
     bytes += tile.ofWarpgroups ? llvm::alignTo(ofSide, uint64_t(alignmentOfTiles)) : ofSide;
   }
-  if (tile.hasProducer)
-    bytes += uint64_t(llvm::alignTo(uint64_t(2 * tile.stages * bytesOfBarrier), 16));
+  bytes += bytesOfBarriers(tile);
   if (outputVector)
     bytes += numProducts() * uint64_t(outputElements()) * deviceBits(hero->shape().elementType()) / 8;
   return bytes;
@@ -260,22 +260,6 @@ int64_t ContractionPlan::wantedRegisters() const {
                              : tile.onTensorCores ? sums() * wordsOfSum + 2 * factors * wordsOfRegister
                                                   : (sums() + factors + ahead) * wordsOfSum;
   return int64_t(llvm::alignTo(uint64_t(ofIndices + ofProducts + loadedWords()), 8));
-}
-
-/// Registers that all threads of a block begin with are as many as a multiprocessor has for them, or half as many, so
-/// that two blocks fit; what the producer gives away, the others take.
-static int64_t registersOfRing(const ContractionTile &tile, int64_t blocks) {
-  constexpr int64_t ofMultiprocessor = 1 << 16, granule = 8;
-  return std::min<int64_t>(ofMultiprocessor / blocks / tile.threadsOfBlock() / granule * granule,
-                           ContractionPlan::mostRegisters / granule * granule);
-}
-
-static int64_t registersOfConsumers(const ContractionTile &tile, int64_t blocks) {
-  constexpr int64_t granule = 8, most = 240;
-  const int64_t begins = registersOfRing(tile, blocks), threads = tile.threads(),
-                all = begins * tile.threadsOfBlock() -
-                      ContractionPlan::registersOfProducer * (tile.threadsOfBlock() - threads);
-  return std::min(all / threads / granule * granule, most);
 }
 
 /// Two, if that many have the registers that they want.

@@ -114,6 +114,11 @@ struct AttentionPlan {
   static int64_t termsOf(const ContractionPlan &dot) { return roundedUp(dot.innerDepth(), fragmentDepth); }
   int64_t terms() const { return termsOf(scores); }
   int64_t columns() const { return roundedUp(product.columns.size, 2 * ContractionTile::fragmentColumns); }
+  /// Do warpgroups multiply what one more copies by tensor maps, keys and terms in one ring?
+  bool inRing() const { return scores.tile.hasProducer; }
+  /// Of a thread; and if there is a producer, what those that multiply have when it has given its own away.
+  int64_t wantedRegisters() const;
+  int64_t registersOfConsumers() const;
   /// Are the fragments of a warp's rows in registers all the time? Otherwise they are loaded for each piece.
   /// (Warpgroups multiply what is in shared memory.)
   bool holdsRows() const { return !scores.tile.ofWarpgroups && termsOfRows() <= 128; }
@@ -123,9 +128,9 @@ struct AttentionPlan {
   /// For which there is room in shared memory then.
   int64_t rowElements() const;
   /// Of a piece's keys, or of its terms. One such tile is multiplied while the next one arrives; of the keys of a dot
-  /// beside the scores there is one more.
+  /// beside the scores there is one more, and a ring has as many as it has stages.
   static constexpr int64_t stagesOfTiles = 2;
-  int64_t stagesInShared() const { return stagesOfTiles + int64_t(beside.has_value()); }
+  int64_t stagesInShared() const { return inRing() ? scores.tile.stages : stagesOfTiles + int64_t(beside.has_value()); }
   int64_t pieceElements() const;
   /// Of a block: the rows' factors, both tiles, outputs on their way, and what its warps tell each other.
   uint64_t sharedBytes() const;

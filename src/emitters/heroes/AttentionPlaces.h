@@ -98,8 +98,8 @@ protected:
   }
 
   /// The pieces of which scores are multiplied: from `firstPiece` on, before `endPiece`; and those of which the mask
-  /// leaves all rows all keys.
-  void findPieces() {
+  /// leaves all rows all keys. `atLeastOne`: where there would be none, one with nothing but hidden keys.
+  void findPieces(bool atLeastOne) {
     const KeptKeys kept = plan.keysOfRows(context);
     const int64_t rowsOfTile = plan.scores.tile.rows(), piece = plan.piece();
     if (plan.skipsPieces) {
@@ -108,6 +108,10 @@ protected:
       endPiece = any.last ? pieceOf(any.last + piece) : code().index(plan.pieces());
       if (any.first && any.last)
         endPiece = known(code().maxS(endPiece, firstPiece), plan.pieces() + 1);
+      if (atLeastOne) {
+        firstPiece = clampedPiece(firstPiece);
+        endPiece = known(code().maxS(endPiece, code().addI(firstPiece, code().index(1))), plan.pieces() + 1);
+      }
     }
     if (!plan.masksLogits)
       return;

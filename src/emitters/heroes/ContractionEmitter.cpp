@@ -275,8 +275,7 @@ private:
       else
         outputs.storePartial(made, partOf(plan, kernel));
     };
-    ring.run(
-        plan.exchangesRegisters() ? plan.registersOfConsumers() : 0, [&] { fillRing(tiles, ring); }, multiplyAll);
+    ring.run(plan.exchangesRegisters() ? plan.registersOfConsumers() : 0, [&] { fillRing(tiles, ring); }, multiplyAll);
   }
 
   void fillRing(ArrayRef<Value> tiles, TileRing &ring) {

@@ -43,22 +43,26 @@ void RunningRows::meet(size_t row, Value greatest) {
   maximum = ofMaximum.combine(maximum, ofMaximum.shuffle(greatest, lanes / 2, /*toAll=*/true)).front();
 }
 
-void RunningRows::outgrow(Values &products) {
+Value RunningRows::anyGrown() {
   Value any;
   for (const Row &row : rows) {
     Value grown = b.cmpF(CodeBuilder::FPred::OGT, row.maximum, b.addF(row.base, mostGrowth));
     any = any ? b.orI(any, grown) : grown;
   }
+  return anyOfWarp(any);
+}
+
+void RunningRows::outgrow(Values &products) {
   const size_t count = products.size();
   Values state(products);
   llvm::append_range(state, carried());
-  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(state)), anyOfWarp(any), /*withElse=*/true);
+  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(state)), anyGrown(), /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(branch.elseBlock());
   scf::YieldOp::create(b, state);
   b.setInsertionPointToEnd(branch.thenBlock());
   for (size_t row = 0; row < rows.size(); ++row)
-    rebase(row, rows[row].maximum, products);
+    multiply(row, rebase(row, rows[row].maximum), products);
   llvm::append_range(products, carried());
   scf::YieldOp::create(b, products);
   ValueRange results = branch.getResults();
@@ -66,21 +70,120 @@ void RunningRows::outgrow(Values &products) {
   setCarried(results.drop_front(count));
 }
 
-void RunningRows::rebase(size_t row, Value base, Values &products) {
+RunningRows::Growth RunningRows::outgrow() {
+  Growth growth{anyGrown(), {}};
+  Values state = carried(), one(rows.size(), b.floatingLike(rows.front().base, 1)), next;
+  state.append(one);
+  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(state)), growth.any, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, state);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  for (size_t row = 0; row < rows.size(); ++row)
+    growth.factors.push_back(rebase(row, rows[row].maximum));
+  next = carried();
+  llvm::append_range(next, growth.factors);
+  scf::YieldOp::create(b, next);
+  ValueRange results = branch.getResults();
+  setCarried(results);
+  growth.factors.assign(results.begin() + ptrdiff_t(numCarried()), results.end());
+  return growth;
+}
+
+void RunningRows::scale(const Growth &growth, Values &products) {
+  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(products)), growth.any, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, products);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  for (size_t row = 0; row < rows.size(); ++row)
+    multiply(row, growth.factors[row], products);
+  scf::YieldOp::create(b, products);
+  products.assign(branch.getResults().begin(), branch.getResults().end());
+}
+
+Value RunningRows::rebase(size_t row, Value base) {
   Row &own = rows[row];
-  Value factor = math::ExpOp::create(b, b.subF(own.base, exponentBase(b, base)), CodeBuilder::flags);
+  Value before = own.base, less = exponentBase(b, base), factor;
+  if (areSumsRead) {
+    factor = exactPower(b, b.subF(before, less), /*flushes=*/true);
+  } else {
+    // As powers were made that are in the sum, and will be.
+    Value folded = b.subF(b.mulF(before, log2OfE), b.mulF(less, log2OfE));
+    Value isAny = b.orI(isLarge(before), isLarge(less));
+    factor = flushedPower(b, b.select(isAny, b.mulF(b.subF(before, less), log2OfE), folded));
+  }
+  own.sum = b.mulF(own.sum, factor);
+  own.base = base;
+  return factor;
+}
+
+void RunningRows::multiply(size_t row, Value factor, Values &products) const {
   const size_t ofRow = products.size() / rows.size();
   for (Value &product : MutableArrayRef(products).slice(row * ofRow, ofRow))
     product = b.mulF(product, factor);
-  own.sum = b.mulF(own.sum, factor);
-  own.base = base;
 }
 
-Value RunningRows::take(size_t row, Value logit) {
-  Row &own = rows[row];
-  Value power = roughPower(b, b.subF(logit, exponentBase(b, own.base)));
-  own.sum = ofSum.combine(own.sum, power).front();
-  return power;
+/// Scaled, and less than the base; times log2(e).
+Value RunningRows::exponent(Value x, double scale, Value base) {
+  return b.mulF(b.subF(scale == 1 ? x : b.mulF(x, scale), base), log2OfE);
+}
+
+/// The same in one multiply-add: off by half a unit (roughPower), and for all of a row by one number more, since what
+/// is subtracted was rounded. A softmax divides by what comes of that, if it is small.
+Value RunningRows::foldedExponent(Value x, double scale, Value base) {
+  return b.fma(x, b.floatingLike(x, scale * log2OfE), b.negF(b.mulF(base, log2OfE)));
+}
+
+/// Of larger ones that number is more than 2^-14.
+Value RunningRows::isLarge(Value base) {
+  constexpr double most = 1024;
+  return b.cmpF(CodeBuilder::FPred::UGT, math::AbsFOp::create(b, base), most);
+}
+
+/// The logarithm of a sum would show what is off.
+Value RunningRows::power(Value x, Value base, bool folds) {
+  if (areSumsRead)
+    return exactPower(b, b.subF(scaleOfLogits == 1 ? x : b.mulF(x, scaleOfLogits), base), /*flushes=*/true);
+  return flushedPower(b, folds ? foldedExponent(x, scaleOfLogits, base) : exponent(x, scaleOfLogits, base));
+}
+
+RunningRows::Values RunningRows::takeAll(ValueRange logits, bool folds) {
+  const size_t ofRow = logits.size() / rows.size();
+  Values powers;
+  for (auto [number, row] : llvm::enumerate(rows)) {
+    Value less = exponentBase(b, row.base);
+    for (Value logit : logits.slice(number * ofRow, ofRow)) {
+      powers.push_back(power(logit, less, folds));
+      row.sum = ofSum.combine(row.sum, powers.back()).front();
+    }
+  }
+  return powers;
+}
+
+RunningRows::Values RunningRows::take(ValueRange logits) {
+  if (areSumsRead)
+    return takeAll(logits, /*folds=*/false);
+  Value any;
+  for (const Row &row : rows) {
+    Value own = isLarge(exponentBase(b, row.base));
+    any = any ? b.orI(any, own) : own;
+  }
+  const Values before = carried();
+  Values types(logits);
+  llvm::append_range(types, before);
+  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(types)), anyOfWarp(any), /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  for (bool folds : {false, true}) {
+    b.setInsertionPointToEnd(folds ? branch.elseBlock() : branch.thenBlock());
+    setCarried(before);
+    Values made = takeAll(logits, folds);
+    llvm::append_range(made, carried());
+    scf::YieldOp::create(b, made);
+  }
+  ValueRange results = branch.getResults();
+  setCarried(results.drop_front(logits.size()));
+  return Values(results.take_front(logits.size()));
 }
 
 void RunningRows::meetSums() {
@@ -91,12 +194,16 @@ void RunningRows::meetSums() {
 Value RunningRows::takeAlike(size_t row, Value logit, Value count, Value isAny, Values &products) {
   Row &own = rows[row];
   own.maximum = b.select(isAny, ofMaximum.combine(own.maximum, logit).front(), own.maximum);
-  rebase(row, own.maximum, products);
-  Value power = math::ExpOp::create(b, b.subF(logit, exponentBase(b, own.base)), CodeBuilder::flags);
-  power = b.select(isAny, power, b.floatingLike(power, 0));
-  Value times = arith::SIToFPOp::create(b, power.getType(), arith::IndexCastOp::create(b, b.getI32Type(), count));
-  own.sum = b.addF(own.sum, b.mulF(times, power));
-  return power;
+  multiply(row, rebase(row, own.maximum), products);
+  Value less = exponentBase(b, own.base), made;
+  if (areSumsRead)
+    made = exactPower(b, b.subF(logit, less), /*flushes=*/true);
+  else
+    made = flushedPower(b, b.select(isLarge(less), exponent(logit, 1, less), foldedExponent(logit, 1, less)));
+  made = b.select(isAny, made, b.floatingLike(made, 0));
+  Value times = arith::SIToFPOp::create(b, made.getType(), arith::IndexCastOp::create(b, b.getI32Type(), count));
+  own.sum = b.addF(own.sum, b.mulF(times, made));
+  return made;
 }
 
 /// Where there is nothing but minus infinity, exponents are no numbers.
@@ -130,24 +237,30 @@ Value RunningRows::anyOfWarp(Value condition) {
   return xla_gpu::ShuffleReduceOp::create(b, either, condition, halfWarp, /*toAll=*/true).getResult(0);
 }
 
-Value RunningRows::anyOfBlock(Value condition, int64_t warps) {
-  Value any = anyOfWarp(condition);
-  if (warps == 1)
-    return any;
+Value RunningRows::allocateFlags(CodeBuilder &b, int64_t warps) {
   Type ofFlag = b.getIntegerType(AttentionPlan::bitsOfFlag);
-  Value flags = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({warps}, ofFlag));
+  return xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({warps}, ofFlag));
+}
+
+Value RunningRows::anyOfBlock(Value condition, Value flags, llvm::function_ref<Value(Value flags)> synchronized) {
+  Value any = anyOfWarp(condition);
+  if (!flags)
+    return any;
   auto valueOf = [&](AffineExpr expression) {
     IndexingMap map = kernel.mapOf({expression}, {});
     map.simplify();
     return applyMap(b, map, kernel.ids()).front();
   };
   Value isFirst = b.cmpI(CodeBuilder::IPred::eq, valueOf(kernel.lane()), b.index(0));
-  Value flag = arith::ExtUIOp::create(b, ofFlag, any);
+  Value flag = arith::ExtUIOp::create(b, b.getIntegerType(AttentionPlan::bitsOfFlag), any);
   flags =
       xla_gpu::PredicatedInsertOp::create(b, flags.getType(), flag, flags, ValueRange{valueOf(kernel.warp())}, isFirst);
-  flags = xla_gpu::SyncThreadsOp::create(b, TypeRange(flags), ValueRange(flags)).getResult(0);
-  Value all = b.integer(ofFlag, 0);
-  for (int64_t warp = 0; warp < warps; ++warp)
+  return anyOf(b, synchronized(flags));
+}
+
+Value RunningRows::anyOf(CodeBuilder &b, Value flags) {
+  Value all = b.integer(b.getIntegerType(AttentionPlan::bitsOfFlag), 0);
+  for (int64_t warp = 0; warp < cast<RankedTensorType>(flags.getType()).getNumElements(); ++warp)
     all = b.orI(all, tensor::ExtractOp::create(b, flags, ValueRange{b.index(warp)}));
   return b.cmpI(CodeBuilder::IPred::ne, all, 0);
 }

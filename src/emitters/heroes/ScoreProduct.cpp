@@ -33,13 +33,19 @@ ScoreProduct::ScoreProduct(const ContractionPlan &dot, const AttentionPlan &plan
     : rows(dot, dot.rows, kernel, ofRows), keys(dot, dot.columns, kernel, ofKeys), dot(dot), plan(plan), kernel(kernel),
       values(kernel.code(), dot) {}
 
-void ScoreProduct::bringRows() {
+void ScoreProduct::allocateRows() {
   CodeBuilder &b = kernel.code();
   const bool isFirst = &dot == &plan.scores;
   const int64_t elements = isFirst ? plan.rowElements() : dot.tileElements(dot.rows);
   const IntegerAttr alignment =
       dot.tile.ofWarpgroups ? b.getI64IntegerAttr(ContractionPlan::alignmentOfTiles) : IntegerAttr();
   rowTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({elements}, factorType()), alignment);
+}
+
+void ScoreProduct::bringRows() {
+  CodeBuilder &b = kernel.code();
+  if (!rowTile)
+    allocateRows();
   rowTile = rows.isCopied() ? rows.copy(b.index(0), rowTile) : rows.fill(rows.load(b.index(0)), rowTile);
 }
 
@@ -49,17 +55,21 @@ void ScoreProduct::holdRows() {
     rowFragments.push_back(ofRows.loadRows(rowTile, 0, term));
 }
 
+SmallVector<Value> ScoreProduct::start(Value tiles, Value stage) {
+  const SmallVector<Value> none(size_t(2 * dot.tile.threadColumns), values.zero());
+  return WarpgroupProduct(dot, kernel, factorType(), {}, stage).add(rowTile, tiles, none, plan.termsOf(dot));
+}
+
+SmallVector<Value> ScoreProduct::known(ArrayRef<Value> started, uint64_t open) {
+  auto awaited =
+      xla_gpu::AwaitProductsOp::create(kernel.code(), TypeRange(ValueRange(started)), ValueRange(started), open);
+  return llvm::map_to_vector(awaited.getResults(), [&](Value score) { return values.stored(score); });
+}
+
 SmallVector<Value> ScoreProduct::multiply(Value tiles, Value stage) {
+  if (dot.tile.ofWarpgroups)
+    return known(start(tiles, stage), 0);
   SmallVector<Value> scores(size_t(2 * dot.tile.threadColumns), values.zero());
-  if (dot.tile.ofWarpgroups) {
-    CodeBuilder &b = kernel.code();
-    scores = WarpgroupProduct(dot, kernel, factorType(), {}, stage).add(rowTile, tiles, scores, plan.termsOf(dot));
-    auto awaited = xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(scores)), scores, uint64_t(0));
-    scores.assign(awaited.getResults().begin(), awaited.getResults().end());
-    for (Value &score : scores)
-      score = values.stored(score);
-    return scores;
-  }
   FragmentTiles ofRows(dot, kernel, factorType()), ofKeys(dot, kernel, factorType(), stage);
   SmallVector<Value> products = sumsTogether(ofKeys, scores);
   for (int64_t term = 0; term < plan.termsOf(dot); term += AttentionPlan::fragmentDepth) {

@@ -22,12 +22,18 @@ public:
   const HloInstruction *hero() const { return dot.hero; }
   mlir::Type factorType() const { return rows.factorType(); }
 
+  /// Memory for the rows' factors; unless that was asked for, `bringRows` does so.
+  void allocateRows();
   /// Starts to bring the rows' factors to shared memory.
   void bringRows();
   /// Has them in registers: behind a barrier.
   void holdRows();
   /// A thread's scores of the piece of keys in a stage of `tiles`, as they are stored.
   llvm::SmallVector<mlir::Value> multiply(mlir::Value tiles, mlir::Value stage);
+  /// The same by warpgroups: starts to make them; and as they are when all products but those of the last so many
+  /// starts are there.
+  llvm::SmallVector<mlir::Value> start(mlir::Value tiles, mlir::Value stage);
+  llvm::SmallVector<mlir::Value> known(llvm::ArrayRef<mlir::Value> started, uint64_t open);
 
   OperandTile rows, keys;
   mlir::Value rowTile;

@@ -19,25 +19,35 @@ inline mlir::Value rescaledSum(CodeBuilder &b, mlir::Value sum, mlir::Value maxi
 
 inline constexpr double log2OfE = 1.4426950408889634;
 
+/// 2^x; what is less than the normal numbers of f32 may be 0, which no sum of 1 and more shows.
+inline mlir::Value flushedPower(CodeBuilder &b, mlir::Value x) {
+  return mlir::math::Exp2Op::create(b, x, CodeBuilder::flags | mlir::arith::FastMathFlags::afn);
+}
+
 /// e^x for sums of many in which none is above 1 and one is 1, or all are that times one number of up to e^8. The
 /// product is off by half a unit of x: of a sum's share, no more than the logarithm of their number on average, far
 /// less than such sums may be.
-inline mlir::Value roughPower(CodeBuilder &b, mlir::Value x) {
-  return mlir::math::Exp2Op::create(b, b.mulF(x, log2OfE), CodeBuilder::flags);
-}
+inline mlir::Value roughPower(CodeBuilder &b, mlir::Value x) { return flushedPower(b, b.mulF(x, log2OfE)); }
 
-/// e^x for x up to 0, in two factors, of which the second is nearly 1: `rest` is what it is more than 1.
+/// e^x for x up to 0, in two factors, of which the second is nearly 1: `rest` is what it is more than 1. `flushes`: the
+/// first may be 0 where it is less than the normal numbers.
 struct PowerInFactors {
   mlir::Value power, rest;
 };
-inline PowerInFactors powerOf(CodeBuilder &b, mlir::Value x) {
+inline PowerInFactors powerOf(CodeBuilder &b, mlir::Value x, bool flushes = false) {
   constexpr double ln2 = 0.6931471805599453, high = float(ln2), leastExponent = -150;
   // Of what is less, minus infinity among it, the power is 0; the rest would be no number.
   x = b.maxF(x, b.floatingLike(x, leastExponent));
   mlir::Value product = b.mulF(x, log2OfE);
   mlir::Value rest = b.fma(product, b.floatingLike(x, -high), x);
   rest = b.fma(product, b.floatingLike(x, high - ln2), rest);
-  return {mlir::math::Exp2Op::create(b, product, CodeBuilder::flags), rest};
+  return {flushes ? flushedPower(b, product) : mlir::math::Exp2Op::create(b, product, CodeBuilder::flags), rest};
+}
+
+/// The same in one.
+inline mlir::Value exactPower(CodeBuilder &b, mlir::Value x, bool flushes = false) {
+  const PowerInFactors power = powerOf(b, x, flushes);
+  return b.fma(power.power, power.rest, power.power);
 }
 
 /// Of a sum that is 1 or more: rounded to the nearest but for one in many, so that a product is a quotient within two

@@ -11,11 +11,12 @@ using namespace mlir;
 
 namespace hloc {
 
-void TileRing::run(int64_t registersOfConsumers, llvm::function_ref<void()> fill,
-                   llvm::function_ref<void()> multiply) {
+void TileRing::run(int64_t registersOfConsumers, llvm::function_ref<void()> fill, llvm::function_ref<void()> multiply) {
   SmallVector<int64_t> arrivals(size_t(tile.stages), 1);
   arrivals.append(size_t(tile.stages), tile.threads() / threadsOfGroup * tile.cluster);
-  barriers = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({2 * tile.stages}, b.getI64Type()));
+  if (mayTell)
+    arrivals.push_back(1);
+  barriers = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({int64_t(arrivals.size())}, b.getI64Type()));
   byThread(0, [&] { xla_gpu::InitBarriersOp::create(b, barriers, arrivals); });
   barriers = xla_gpu::SyncThreadsOp::create(b, TypeRange(barriers), ValueRange(barriers)).getResult(0);
   syncCluster();
@@ -87,8 +88,8 @@ TileRing::Turn TileRing::following(const Turn &turn) {
 /// Of the barrier that says that a stage is free.
 Value TileRing::freeAt(Value stage) {
   Value index = b.addI(stage, b.index(tile.stages));
-  index.getDefiningOp()->setAttr(
-      xla_gpu::attr::range, xla_gpu::rangeAttr(b.getContext(), Interval{tile.stages, 2 * tile.stages - 1}));
+  index.getDefiningOp()->setAttr(xla_gpu::attr::range,
+                                 xla_gpu::rangeAttr(b.getContext(), Interval{tile.stages, 2 * tile.stages - 1}));
   return index;
 }
 
@@ -110,6 +111,16 @@ Value TileRing::synchronized(Value tensor) {
   auto barrier = xla_gpu::SyncThreadsOp::create(b, TypeRange(tensor), ValueRange(tensor));
   barrier.setThreads(uint64_t(tile.threads()));
   return barrier.getResult(0);
+}
+
+void TileRing::tell() {
+  IndexingMap ofThread = kernel.mapOf({kernel.thread()}, {});
+  Value isFirst = b.cmpI(CodeBuilder::IPred::eq, applyMap(b, ofThread, kernel.ids()).front(), b.index(0));
+  xla_gpu::ArriveOp::create(b, barriers, b.index(2 * tile.stages), IntegerAttr(), IntegerAttr(), isFirst);
+}
+
+void TileRing::awaitTold() {
+  xla_gpu::AwaitPhaseOp::create(b, barriers, b.index(2 * tile.stages), b.integer(b.getI32Type(), 0));
 }
 
 } // namespace hloc

@@ -5,12 +5,14 @@
 
 namespace hloc {
 
-/// One more warpgroup than those that multiply, the producer, has the thread that fills stages. Of a stage two barriers:
-/// number `stage` for what it is filled with to be there, and behind all of these, for the stage to be free.
+/// One more warpgroup than those that multiply, the producer, has the thread that fills stages. Of a stage two
+/// barriers: number `stage` for what it is filled with to be there, and behind all of these, for the stage to be free.
 class TileRing {
 public:
   /// `tile`: how many stages there are, who multiplies, and for how many blocks of a cluster columns are copied.
-  TileRing(const ContractionTile &tile, KernelBuilder &kernel) : tile(tile), kernel(kernel), b(kernel.code()) {}
+  /// `mayTell`: may those that multiply tell something, for which there is one more barrier?
+  TileRing(const ContractionTile &tile, KernelBuilder &kernel, bool mayTell = false)
+      : tile(tile), kernel(kernel), b(kernel.code()), mayTell(mayTell) {}
 
   /// Who fills and who multiplies, each by the code that it is given; both have the memory that the kernel writes.
   /// `registersOfConsumers`: of those that multiply, which the others give away what they have for it; 0: none.
@@ -39,6 +41,9 @@ public:
 
   /// A barrier of those that multiply.
   mlir::Value synchronized(mlir::Value tensor);
+  /// What is before it in those that multiply, and a barrier of theirs, is there behind `awaitTold` of who fills; once.
+  void tell();
+  void awaitTold();
 
 private:
   static constexpr int64_t threadsOfGroup = 128;
@@ -51,6 +56,7 @@ private:
   const ContractionTile &tile;
   KernelBuilder &kernel;
   CodeBuilder &b;
+  const bool mayTell;
   mlir::Value barriers;
   mlir::Value isFirstOfGroup; ///< of those that multiply
 };

@@ -45,16 +45,21 @@ Value asWeight(CodeBuilder &b, const AttentionPlan &plan, Value weight, ElementT
   return rounded == factor || plan.piecesOfWeight() > 1 ? weight : convertElement(b, weight, rounded, factor);
 }
 
+SmallVector<Value> startTerms(const AttentionPlan &plan, KernelBuilder &kernel, const TermTile &terms,
+                              ArrayRef<Value> sums, ArrayRef<WeightFragments> weights) {
+  return WarpgroupProduct(plan.product, kernel, terms.element, {}, terms.stage)
+      .addHeld(weights, terms.tiles, sums, plan.columns());
+}
+
 SmallVector<Value> multiplyTerms(const AttentionPlan &plan, KernelBuilder &kernel, const TermTile &terms,
                                  ArrayRef<Value> sums, llvm::function_ref<WeightFragments(int64_t number)> weights) {
   if (plan.product.tile.ofWarpgroups) {
-    CodeBuilder &b = kernel.code();
     std::vector<WeightFragments> all;
     for (int64_t first = 0; first < plan.piece(); first += AttentionPlan::fragmentDepth)
       all.push_back(weights(first / AttentionPlan::fragmentDepth));
-    SmallVector<Value> made = WarpgroupProduct(plan.product, kernel, terms.element, {}, terms.stage)
-                                  .addHeld(all, terms.tiles, sums, plan.columns());
-    auto awaited = xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(made)), made, uint64_t(0));
+    const SmallVector<Value> made = startTerms(plan, kernel, terms, sums, all);
+    auto awaited =
+        xla_gpu::AwaitProductsOp::create(kernel.code(), TypeRange(ValueRange(made)), ValueRange(made), uint64_t(0));
     return SmallVector<Value>(awaited.getResults());
   }
   FragmentTiles ofTerms(plan.product, kernel, terms.element, terms.stage);

@@ -25,5 +25,8 @@ struct TermTile {
 llvm::SmallVector<mlir::Value> multiplyTerms(const AttentionPlan &plan, KernelBuilder &kernel, const TermTile &terms,
                                              llvm::ArrayRef<mlir::Value> sums,
                                              llvm::function_ref<WeightFragments(int64_t number)> weights);
+/// The same by warpgroups, of all fragments: starts to add them.
+llvm::SmallVector<mlir::Value> startTerms(const AttentionPlan &plan, KernelBuilder &kernel, const TermTile &terms,
+                                          llvm::ArrayRef<mlir::Value> sums, llvm::ArrayRef<WeightFragments> weights);
 
 } // namespace hloc

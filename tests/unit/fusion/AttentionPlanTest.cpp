@@ -69,6 +69,38 @@ TEST_CASE("what is between two dots is made of scores in registers") {
   CHECK(plan.passes() == 2);
 }
 
+TEST_CASE("on sm_90a one warpgroup copies keys and terms into a ring for those that multiply them") {
+  const Planned planned(attention(2048, 2048, 128), "sm_90a");
+  REQUIRE(planned.isAttention());
+  const AttentionPlan &plan = planned.attention();
+  INFO(planned.text());
+  CHECK(plan.inRing());
+  CHECK(plan.scores.tile.ofWarpgroups);
+  CHECK(plan.product.tile.hasProducer);
+  CHECK(plan.stagesInShared() >= 2);
+  CHECK(planned.kernel().launch.block.count() == uint64_t(plan.scores.tile.threads() + 128));
+  CHECK(plan.sharedBytes() == planned.kernel().launch.sharedBytes);
+  // What those that multiply want they have when the producer has given its own away.
+  CHECK(plan.wantedRegisters() <= plan.registersOfConsumers());
+  CHECK(int64_t(planned.kernel().plannedRegisters()) < plan.registersOfConsumers());
+  const auto maps = tensorMapsOf(planned.kernel().plan);
+  REQUIRE(maps.size() == 2);
+  CHECK(maps[0]->parameter == 1);
+  CHECK(maps[1]->parameter == 2);
+  // Tensor maps copy what is stored: keys that are computed come through threads' registers.
+  std::string computed = operands + scores + softmax + weights + product + "ROOT r = $[2,%Q,%T] negate(o)";
+  computed.replace(computed.find("k = $[2,%K,%T] parameter(1)"), 27,
+                   "k0 = $[2,%K,%T] parameter(1) k = $[2,%K,%T] negate(k0)");
+  const Planned negated(filled(computed, 2048, 2048, 128, "bf16"), "sm_90a");
+  REQUIRE(negated.isAttention());
+  CHECK_FALSE(negated.attention().inRing());
+  CHECK(tensorMapsOf(negated.kernel().plan).empty());
+  // Rows of 34 bytes are where no tensor map reaches.
+  const Planned odd(attention(2048, 2048, 17), "sm_90a");
+  REQUIRE(odd.isAttention());
+  CHECK_FALSE(odd.attention().inRing());
+}
+
 TEST_CASE("scores of few keys are multiplied once") {
   const Planned planned(attention(64, 96, 64));
   REQUIRE(planned.isAttention());
