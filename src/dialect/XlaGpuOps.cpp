@@ -188,10 +188,13 @@ static LogicalResult verifyLayout(Operation *op, ArrayRef<int64_t> layout, Array
   return llvm::all_of(steps, isDistance) ? success() : op->emitOpError("has steps that are no multiples of 16 bytes");
 }
 
+/// Floats of bytes, which warpgroups alone multiply as they are.
+static bool isByteFloat(Type element) { return isa<Float8E4M3FNType, Float8E5M2Type>(element); }
+
 /// Of a product of warpgroups; the bits of a factor, or 0 and an error.
 static unsigned verifyProduct(Operation *op, Type element, ValueRange sums, ArrayRef<Value> tiles) {
   constexpr size_t mostSums = 128, sumsOfColumns = 4; // of a thread, of eight columns
-  const FragmentTypes types = fragmentTypes(element);
+  const FragmentTypes types = fragmentTypes(isByteFloat(element) ? Float16Type::get(op->getContext()) : element);
   if (!types.lhs || element.isF64()) {
     op->emitOpError() << "cannot multiply tiles of " << element;
     return 0;

@@ -216,11 +216,14 @@ def XlaGpu_MultiplyTilesOp : XlaGpu_Op<"multiply_tiles", [
     have them (PTX ISA, "Matrix Descriptor"): `span` is the bytes of a swizzled row, 0 of none; `along` is 1 if rows, or
     columns, are neighbours, 0 if terms are. `lhsSteps`, `rhsSteps`: where each 32 bytes of terms begin, in bytes from
     the first; as many products are made.
+
+    `anew`: nothing is added to what the sums were. They are the registers in which the results are: those of products
+    before that are not needed any more.
   }];
   let arguments = (ins AnyStaticShapeTensor:$lhs, Index:$lhsAt, AnyStaticShapeTensor:$rhs, Index:$rhsAt,
                        Variadic<AnyTypeOf<[F32, I32]>>:$sums, TypeAttr:$element, OptionalAttr<TypeAttr>:$rhsElement,
                        DenseI64ArrayAttr:$lhsLayout, DenseI64ArrayAttr:$rhsLayout, DenseI64ArrayAttr:$lhsSteps,
-                       DenseI64ArrayAttr:$rhsSteps);
+                       DenseI64ArrayAttr:$rhsSteps, UnitAttr:$anew);
   let results = (outs Variadic<AnyTypeOf<[F32, I32]>>:$results);
   let assemblyFormat = [{
     $lhs `[` $lhsAt `]` `,` $rhs `[` $rhsAt `]` `,` `(` $sums `)` attr-dict `:` type($lhs) `,` type($rhs) `,` type($sums)

@@ -85,6 +85,10 @@ Value descriptorOf(OpBuilder &builder, Location loc, Value address, ArrayRef<int
 std::string nameOf(Type factor) {
   if (factor.isInteger(8))
     return factor.isUnsignedInteger() ? "u8" : "s8";
+  if (isa<Float8E4M3FNType>(factor))
+    return "e4m3";
+  if (isa<Float8E5M2Type>(factor))
+    return "e5m2";
   return factor.isTF32() ? "tf32" : factor.isF16() ? "f16" : "bf16";
 }
 
@@ -107,12 +111,12 @@ static bool areZeros(ValueRange sums) {
 }
 
 /// Whether products are added to what is in the registers: but for the first ones, if sums are made of nothing.
-static std::string additions(bool areMade) {
-  return areMade ? ".reg .pred %isAdded;\nsetp.ne.b32 %isAdded, 0, 0;\n"
+static std::string additions(bool areAnew) {
+  return areAnew ? ".reg .pred %isAdded;\nsetp.ne.b32 %isAdded, 0, 0;\n"
                  : ".reg .pred %isAdded;\nsetp.ne.b32 %isAdded, 1, 0;\n";
 }
-static std::string additionsAfter(size_t number, bool areMade) {
-  return areMade && number == 0 ? "setp.ne.b32 %isAdded, 1, 0;\n" : "";
+static std::string additionsAfter(size_t number, bool areAnew) {
+  return areAnew && number == 0 ? "setp.ne.b32 %isAdded, 1, 0;\n" : "";
 }
 
 SmallVector<Value> multiplyTiles(MultiplyTilesOp op, Value lhs, Value rhs, OpBuilder &builder) {
@@ -123,13 +127,13 @@ SmallVector<Value> multiplyTiles(MultiplyTilesOp op, Value lhs, Value rhs, OpBui
   std::string modifiers = element.isInteger(8) ? "" : ", 1, 1";
   if (element.isF16() || element.isBF16())
     modifiers += fmt::format(", {}, {}", op.getLhsLayout()[3], op.getRhsLayout()[3]);
-  const bool areMade = areZeros(op.getSums());
-  std::string text = "{\n.reg .b64 %lhs, %rhs;\n" + additions(areMade) + "wgmma.fence.sync.aligned;\n";
+  const bool areMade = areZeros(op.getSums()), areAnew = areMade || op.getAnew();
+  std::string text = "{\n.reg .b64 %lhs, %rhs;\n" + additions(areAnew) + "wgmma.fence.sync.aligned;\n";
   for (auto [number, ofLhs, ofRhs] : llvm::enumerate(op.getLhsSteps(), op.getRhsSteps())) {
     text += fmt::format("add.s64 %lhs, ${}, {};\nadd.s64 %rhs, ${}, {};\n", numSums, ofLhs / bytesOfUnit, numSums + 1,
                         ofRhs / bytesOfUnit);
     text += fmt::format("{} {}, %lhs, %rhs, %isAdded{};\n", instruction, registers, modifiers);
-    text += additionsAfter(number, areMade);
+    text += additionsAfter(number, areAnew);
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
   const Value descriptors[] = {descriptorOf(builder, loc, lhs, op.getLhsLayout()),
