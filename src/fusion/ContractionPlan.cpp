@@ -182,7 +182,7 @@ private:
   std::pair<double, unsigned> workOf(const HloInstruction &operand) const {
     llvm::SmallPtrSet<const HloInstruction *, 16> seen = {&operand};
     llvm::SmallVector<const HloInstruction *> open = {&operand};
-    double sum = workOfBytes(operand.shape().elementType());
+    double sum = 0;
     unsigned bits = 0;
     while (!open.empty()) {
       const HloInstruction *instr = open.pop_back_val();
@@ -198,16 +198,6 @@ private:
           open.push_back(read);
     }
     return {sum, bits};
-  }
-
-  /// What is stored as 8 bits is converted where it is put into shared memory. Counted in PTX.
-  double workOfBytes(ElementType type) const {
-    if (!isFloat(type) || deviceBits(type) != 8)
-      return 0;
-    const bool isE4M3 = type == ElementType::F8E4M3FN, isE5M2 = type == ElementType::F8E5M2;
-    if (!isE4M3 && !isE5M2)
-      return 9;
-    return target.atLeast(9, 0) || isE5M2 ? 0.5 : 4;
   }
 
   /// Where all outputs have other neighbours than the result, such as those of a transpose behind it: has the side of
@@ -369,9 +359,15 @@ private:
   bool isTooDeep() {
     if (!plan.tile.onTensorCores || plan.tile.depth <= 2 * plan.fragmentDepth())
       return false;
-    for (const ContractionSide *side : plan.sides())
+    int64_t loaded = 0; // what is not read by words has a register for each element
+    for (const ContractionSide *side : plan.sides()) {
+      const int64_t vector = side->vector, elements = plan.tileElements(*side) / plan.tile.threads();
+      loaded += side->copied ? 0 : elements / vector * llvm::divideCeil(vector * plan.heldBits(*side), 32);
       if (!side->copied && factorOf(*side).widest > 16)
         return true;
+    }
+    if (plan.tile.promotes && loaded > mostWordsOfDeepTiles)
+      return true;
     if (plan.tile.depth > 4 * plan.fragmentDepth() && !plan.holdsAllAsBytes() && !plan.copiesAll())
       return true;
     return plan.loadedWords() > mostWordsOfDeepTiles;
@@ -633,7 +629,8 @@ private:
           double(factor.widest ? factor.widest : deviceBits(shape.elementType())) / sectorBits;
       counts.sectors += read.elements * read.spread * sectorsOfElement;
       counts.footprint += double(shape.numElements()) * sectorsOfElement;
-      ofOperands += read.elements * factor.work / double(target.warpSize);
+      const double converted = plan.tile.promotes ? 0 : workOfBytes(shape.elementType(), target);
+      ofOperands += read.elements * (factor.work + converted) / double(target.warpSize);
     }
     // As wide as sums are, of all outputs: of several products there may be fewer.
     const size_t arrays =
@@ -660,7 +657,9 @@ private:
   /// many or fewer.
   void chooseCopies(ContractionSide &side) {
     side.copied = false;
-    if (!plan.tile.onTensorCores || (plan.factorBits() != 16 && plan.factorBits() != 64) || !target.hasAsyncCopies())
+    const unsigned bits = plan.factorBits();
+    if (!plan.tile.onTensorCores || (bits != 16 && bits != 64 && !plan.tile.promotes) || !target.hasAsyncCopies() ||
+        plan.fragmentType(side) != plan.typeOfFactor(side))
       return;
     // The same for all tiles that are read so.
     auto [known, isNew] = factorOf(side).copiedBy.try_emplace(side.vector, 0);
@@ -679,8 +678,7 @@ private:
     const HloInstruction &operand = *factor.operand;
     const ElementType type = operand.shape().elementType();
     const IndexingMap &map = factor.map;
-    if (plan.fragmentType(side) != type || plan.piecesOf(side) > 1 || side.tests > 0 || plan.isRaggedAlong(side) ||
-        !storedOperand(operand, map.context()))
+    if (plan.piecesOf(side) > 1 || side.tests > 0 || plan.isRaggedAlong(side) || !storedOperand(operand, map.context()))
       return 0;
     AffineExpr variable = getAffineSymbolExpr(plan.depth.back(), map.context());
     if (!side.alongDepth)

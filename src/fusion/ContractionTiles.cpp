@@ -27,6 +27,9 @@ constexpr ContractionTile byWarpgroups[] = {
     {8, 1, 2, 16}, {4, 1, 4, 16}, {4, 1, 2, 16}, {4, 1, 2, 8},  {4, 1, 2, 4},
 };
 
+/// Of f8, after which sums are promoted: a swizzled row, and as often as the fastest published kernels do.
+constexpr int64_t termsPromoted = 128;
+
 /// Few results of a thread are soon made, if so are their factors: of a window each has tests.
 bool isWorthWindows(const ContractionTile &tile) { return tile.threadRows * tile.threadColumns >= 8; }
 
@@ -91,9 +94,21 @@ void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorI
   }
 }
 
-void addTilesOfWarpgroups(ContractionPlan plan, int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles) {
+/// With all who may copy.
+static void addOfWarpgroups(ContractionTile tile, llvm::SmallVectorImpl<ContractionTile> &tiles) {
   /// Two panels of 64 columns at least, so that each of two blocks has one.
-  constexpr int64_t mostSums = 128, bitsOfSwizzledRow = 128 * 8, leastColumnsOfCluster = 128;
+  constexpr int64_t leastColumnsOfCluster = 128;
+  tiles.push_back(tile);
+  tile.hasProducer = true;
+  tiles.push_back(tile);
+  tile.cluster = 2;
+  if (tile.columns() >= leastColumnsOfCluster)
+    tiles.push_back(tile);
+}
+
+void addTilesOfWarpgroups(ContractionPlan plan, int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles) {
+  constexpr int64_t mostSums = 128, bitsOfSwizzledRow = 128 * 8;
+  const bool mayPromote = plan.mayPromote();
   for (ContractionTile tile : byWarpgroups) {
     tile.onTensorCores = tile.ofWarpgroups = true;
     plan.tile = tile;
@@ -101,17 +116,12 @@ void addTilesOfWarpgroups(ContractionPlan plan, int64_t depth, llvm::SmallVector
       continue;
     const int64_t deepest = bitsOfSwizzledRow / int64_t(plan.factorBits());
     for (tile.depth = deepest; tile.depth >= deepest / 2; tile.depth /= 2)
-      if (tile.depth < 2 * depth) {
-        tile.hasProducer = false;
-        tiles.push_back(tile);
-        tile.hasProducer = true;
-        tiles.push_back(tile);
-        if (tile.columns() < leastColumnsOfCluster)
-          continue;
-        tile.cluster = 2;
-        tiles.push_back(tile);
-        tile.cluster = 1;
-      }
+      if (tile.depth < 2 * depth)
+        addOfWarpgroups(tile, tiles);
+    tile.depth = termsPromoted;
+    tile.promotes = true;
+    if (mayPromote && tile.depth < 2 * depth)
+      addOfWarpgroups(tile, tiles);
   }
 }
 

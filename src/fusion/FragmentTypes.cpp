@@ -157,6 +157,29 @@ std::optional<std::array<ElementType, 2>> ContractionPlan::fragmentTypes(const H
   return isFloat(result) ? ofFloats(factors, result, algorithm) : std::nullopt;
 }
 
+/// Whoever widens factors before a product asks for all of their bits, however narrow they were (interp/TensorCores.h).
+static bool isWidened(const HloInstruction &factor) {
+  if (factor.opcode() != Opcode::Convert)
+    return false;
+  const ElementType from = factor.operand(0)->shape().elementType();
+  return !isFloat(from) || deviceBits(from) <= deviceBits(factor.shape().elementType());
+}
+
+bool ContractionPlan::mayPromote() const {
+  auto isAsItIs = [](const HloInstruction &factor) {
+    return llvm::is_contained({F8E4M3FN, F8E5M2}, factor.shape().elementType()) && !isWidened(factor);
+  };
+  constexpr DotAlgorithm admits[] = {DotAlgorithm::Unset, DotAlgorithm::AnyF8AnyF8F32,
+                                     DotAlgorithm::AnyF8AnyF8F32FastAccum};
+  return bits == 32 && llvm::is_contained(admits, algorithm()) &&
+         llvm::all_of(heroes(), [&](const HloInstruction *product) {
+           const ElementType result = product->shape().elementType();
+           return isFloat(result) && llvm::all_of(product->operands().take_front(2), [&](const HloInstruction *factor) {
+                    return isAsItIs(*factor) && hasAllValues(result, factor->shape().elementType());
+                  });
+         });
+}
+
 bool ContractionPlan::hasTensorCores(const TargetInfo &target, const std::array<ElementType, 2> &types) {
   constexpr ElementType ofFirst[] = {F16, S8, U8};
   return target.atLeast(8, 0) || (target.atLeast(7, 5) && llvm::all_of(types, [&](ElementType type) {

@@ -2,6 +2,7 @@
 
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/OpcodeTable.h"
+#include "hloc/kernel/TargetInfo.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -269,6 +270,16 @@ double workPerElement(const HloInstruction &instr) {
     return elementwiseWork(instr);
   const OpWork &row = workOf(instr.opcode());
   return row.times ? row.work * row.times(instr) : row.work;
+}
+
+/// Counted in PTX.
+double workOfBytes(ElementType type, const TargetInfo &target) {
+  if (!isFloat(type) || deviceBits(type) != 8)
+    return 0;
+  const bool isE4M3 = type == ElementType::F8E4M3FN, isE5M2 = type == ElementType::F8E5M2;
+  if (!isE4M3 && !isE5M2)
+    return 9;
+  return target.atLeast(9, 0) || isE5M2 ? 0.5 : 4;
 }
 
 double testsPerElement(const HloInstruction &instr) {

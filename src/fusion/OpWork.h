@@ -8,11 +8,16 @@
 
 namespace hloc {
 
+struct TargetInfo;
+
 /// Of one element of the result, what its operands are made of excluded. Of ops that contract, all steps together.
 double workPerElement(const HloInstruction &instr);
 
 /// Instructions of one element that find out which of its terms are there. (In convolutions they are part of a term.)
 double testsPerElement(const HloInstruction &instr);
+
+/// A contraction's factor that is stored as 8 bits, converted where it is put into shared memory.
+double workOfBytes(ElementType type, const TargetInfo &target);
 
 /// Elements of operand `number` that are read for one element of the result, on average; `select` and the like read
 /// all.

@@ -187,6 +187,14 @@ static double rateOfColumns(int64_t columns) {
   return columns >= 64 ? 1 : columns >= 32 ? 0.56 : columns >= 16 ? 0.36 : 0.19;
 }
 
+/// Columns that a warpgroup multiplies at once.
+static int64_t columnsAtOnce(const ContractionTile &tile) {
+  return tile.promotes ? tile.columnsPromoted() : tile.columnsOfGroup();
+}
+
+/// Of what others reach (Estimate.cpp), those that are promoted do: 0.78 of the data sheet's rate (DeepGEMM, H800).
+constexpr double rateOfPromoted = 0.93;
+
 /// Of the steps of all blocks: products that warpgroups make of what is in shared memory. What it is read there for, a
 /// product of 64 rows reads itself.
 static void addGroupProducts(const ContractionPlan &plan, double steps, PlanCounts &counts) {
@@ -194,27 +202,43 @@ static void addGroupProducts(const ContractionPlan &plan, double steps, PlanCoun
   constexpr double bitsOfTerms = 256;
   const double bits = plan.factorBits(), groups = double(tile.threads()) / lanesPerWarp / tile.warpsOfGroup;
   const double numProducts = double(plan.numProducts()) * plan.pieces().products(),
-               ofGroup = numProducts * double(tile.threadRows / 2) * double(tile.depth) * bits / bitsOfTerms;
+               parts = double(tile.columnsOfGroup() / columnsAtOnce(tile)),
+               ofGroup = numProducts * parts * double(tile.threadRows / 2) * double(tile.depth) * bits / bitsOfTerms;
   counts.groupProducts += steps * numProducts * double(tile.rows() * tile.columns() * tile.depth) * bits /
-                          bitsOfProduct / rateOfColumns(tile.columnsOfGroup());
-  counts.instructions += steps * groups * tile.warpsOfGroup * (3 * ofGroup + 4);
-  counts.sharedPasses += steps * groups * ofGroup * double(tile.rowsOfGroup + tile.columnsOfGroup()) * bitsOfTerms /
+                          bitsOfProduct / rateOfColumns(columnsAtOnce(tile)) / (tile.promotes ? rateOfPromoted : 1);
+  const double promoted = tile.promotes ? double(plan.sums()) : 0;
+  counts.instructions += steps * groups * tile.warpsOfGroup * (3 * ofGroup + 4 + promoted);
+  counts.sharedPasses += steps * groups * ofGroup * double(tile.rowsOfGroup + columnsAtOnce(tile)) * bitsOfTerms /
                          bitsOfPass / lanesPerWarp;
+}
+
+/// Of a step, in which a warpgroup waits for its products, a part after the other, and adds them to sums: each warp of
+/// a scheduler has its turn. In a ring others multiply meanwhile; else all begin behind a barrier.
+static double chainOfPromoted(const ContractionPlan &plan, double products) {
+  constexpr double turnsInInstruction = 4;
+  const ContractionTile &tile = plan.tile;
+  const double groups = double(tile.threads()) / lanesPerWarp / tile.warpsOfGroup, sums = double(plan.sums()),
+               parts = sums / double(tile.columnsPromoted() / 2),
+               added = parts * instructionsOfMma + sums / turnsInInstruction;
+  return tile.hasProducer ? std::max(products, products / groups + added + instructionsOfStep)
+                          : products + groups * added + instructionsOfStep;
 }
 
 /// The chain of one warp: of more than two stages a step's products are made while the next step begins.
 static void addGroupWaits(const ContractionPlan &plan, double steps, double waits, PlanCounts &counts) {
   const ContractionTile &tile = plan.tile;
-  const bool isOpen = tile.stages > 2 || tile.hasProducer;
+  const bool isOpen = (tile.stages > 2 && !tile.promotes) || tile.hasProducer;
   const double products =
       turnsOfGroups(double(tile.rows() * tile.columns() * tile.depth) * plan.factorBits() / bitsOfProduct *
-                    double(plan.numProducts()) * plan.pieces().products() / rateOfColumns(tile.columnsOfGroup()));
-  const double chain =
-      isOpen ? std::max(products, instructionsOfStep) : products + instructionsOfStep + instructionsOfMma;
+                    double(plan.numProducts()) * plan.pieces().products() / rateOfColumns(columnsAtOnce(tile)));
+  const double chain = tile.promotes ? chainOfPromoted(plan, products)
+                       : isOpen      ? std::max(products, instructionsOfStep)
+                                     : products + instructionsOfStep + instructionsOfMma;
   const double sharedTrips = isOpen ? 0 : tripsOfBarrier;
   // Of a ring of two, a copy begins while the step before it is multiplied.
   constexpr double leastAhead = 0.5;
-  const double ahead = plan.copiesAll() ? std::max(double(tile.stages - (isOpen ? 2 : 1)), leastAhead) : 1;
+  const bool isHeld = isOpen && !tile.promotes; // is a stage free only when the next one is multiplied?
+  const double ahead = plan.copiesAll() ? std::max(double(tile.stages - (isHeld ? 2 : 1)), leastAhead) : 1;
   counts.sharedRoundTrips = steps * sharedTrips;
   counts.inTurns = !isOpen && steps > 1;
   // (What is done in turns has the time of its products beside that of its waits.)

@@ -256,7 +256,8 @@ int64_t ContractionPlan::wantedRegisters() const {
   const int64_t wordsOfSum = int64_t(bits) / 32, wordsOfRegister = factorBits() == 64 ? 2 : 1;
   // (Of many terms threads' straight code loads factors ahead.)
   const int64_t ahead = !tile.onTensorCores && tile.depth > 16 ? 24 : 0;
-  const int64_t ofProducts = tile.ofWarpgroups    ? sums()
+  const int64_t promoted = tile.promotes ? tile.columnsPromoted() / 2 : 0;
+  const int64_t ofProducts = tile.ofWarpgroups    ? sums() + promoted
                              : tile.onTensorCores ? sums() * wordsOfSum + 2 * factors * wordsOfRegister
                                                   : (sums() + factors + ahead) * wordsOfSum;
   return int64_t(llvm::alignTo(uint64_t(ofIndices + ofProducts + loadedWords()), 8));
@@ -305,7 +306,8 @@ std::string ContractionPlan::toString() const {
     os << fmt::format("{} groups of {}; ", ragged->number, ragged->areOfRows() ? "rows" : "terms");
   os << fmt::format("tiles of {}x{}, {}x{} a thread{}, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
                     tile.threadColumns,
-                    tile.ofWarpgroups    ? " in warpgroups"
+                    tile.promotes        ? " in warpgroups, promoted each step"
+                    : tile.ofWarpgroups  ? " in warpgroups"
                     : tile.onTensorCores ? " on tensor cores"
                                          : "",
                     tile.depth);

@@ -39,6 +39,9 @@ struct ContractionTile {
   /// Do four warps at a time multiply what is in shared memory (wgmma)? Each such group has `warpRows / 4` by
   /// `warpColumns` parts of the tile, by 64 rows at once; columns of a part are a multiple of 8, 256 at most.
   bool ofWarpgroups = false;
+  /// Of warpgroups: do they multiply f8 as they are? What they add up keeps 14 bits, so the sums of each step begin
+  /// with nothing, and are added to others of f32 (decisions/0038): promoted, as it is called.
+  bool promotes = false;
   /// Does one more warpgroup copy the tiles by tensor maps, into stages that are a ring, for those that multiply?
   bool hasProducer = false;
   /// Of a ring: blocks of a cluster, which have neighbouring rows, the same columns, and of these each copies a part
@@ -51,6 +54,10 @@ struct ContractionTile {
   int64_t laneRows() const { return onTensorCores ? 8 : 4; }
   int64_t laneColumns() const { return onTensorCores ? 4 : 8; }
   int64_t columnsOfGroup() const { return laneColumns() * threadColumns; }
+  /// Of a group's sums that are promoted, so many are made at once, of 64 rows: those that they are added to want
+  /// registers, too.
+  static constexpr int64_t mostColumnsPromoted = 128;
+  int64_t columnsPromoted() const { return std::min(columnsOfGroup(), mostColumnsPromoted); }
   int64_t rows() const { return warpRows * laneRows() * threadRows; }
   int64_t columns() const { return warpColumns * laneColumns() * threadColumns; }
   int64_t threads() const { return warpRows * warpColumns * laneRows() * laneColumns(); } ///< that multiply
@@ -230,7 +237,14 @@ struct ContractionPlan {
   }
   static std::optional<std::array<ElementType, 2>> fragmentTypes(const HloInstruction &hero, DotAlgorithm algorithm);
   std::optional<std::array<ElementType, 2>> fragmentTypes() const { return fragmentTypes(*hero, algorithm()); }
-  ElementType fragmentType(const ContractionSide &side) const { return (*fragmentTypes())[side.operand]; }
+  ElementType fragmentType(const ContractionSide &side) const {
+    return tile.promotes ? typeOfFactor(side) : (*fragmentTypes())[side.operand];
+  }
+  ElementType typeOfFactor(const ContractionSide &side) const {
+    return heroOf(side).operand(side.operand)->shape().elementType();
+  }
+  /// Are factors of all products f8 that warpgroups multiply as they are, where sums of 14 bits are admissible?
+  bool mayPromote() const;
   /// Has a target tensor cores that multiply factors of these types? (Of sm_75, f16 and bytes.)
   static bool hasTensorCores(const TargetInfo &target, const std::array<ElementType, 2> &types);
   static FactorPieces piecesOf(const HloInstruction &hero, DotAlgorithm algorithm);
@@ -262,7 +276,7 @@ struct ContractionPlan {
   }
   /// Tensor cores multiply floats of a byte as wider ones.
   bool isHeldAsBytes(const ContractionSide &side) const {
-    const ElementType type = heroOf(side).operand(side.operand)->shape().elementType();
+    const ElementType type = typeOfFactor(side);
     return tile.onTensorCores && piecesOf(side) == 1 && isFloat(type) && deviceBits(type) == 8 && factorBits() > 8;
   }
   bool holdsAllAsBytes() const;

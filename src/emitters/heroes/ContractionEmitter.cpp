@@ -217,11 +217,13 @@ private:
   /// while the next step's barrier is waited for. What is behind that barrier, all warpgroups have done with the
   /// products of the step before the last.
   SmallVector<Value> sumsOfWarpgroups() {
-    const int64_t open = tile.stages > 2 ? 1 : 0, ahead = tile.stages - 1 - open;
-    const size_t numSums = size_t(plan.sums()), numTiles = operands.size();
+    const int64_t open = tile.stages > 2 && !tile.promotes ? 1 : 0, ahead = tile.stages - 1 - open;
+    const size_t numTiles = operands.size();
     SmallVector<Value> carried = beginCopies(ahead);
     carried.push_back(b.index(tile.stages - 1)); // the stage of the step before
-    carried.append(numSums, values.zero());
+    const SmallVector<Value> none = noSums();
+    const size_t numSums = none.size();
+    llvm::append_range(carried, none);
     llvm::append_range(carried, load(firstStep()));
     carried = loopSteps(carried, [&](Value step, ValueRange before) {
       Value last = before[numTiles], stage = stageAfter(last);
@@ -234,7 +236,8 @@ private:
       }
       SmallVector<Value> following = loadAhead(step, 1, loaded);
       SmallVector<Value> added = addGroupProducts(next, sums, stage);
-      xla_gpu::AwaitProductsOp::create(b, TypeRange(), ValueRange(), uint64_t(open));
+      if (!tile.promotes)
+        xla_gpu::AwaitProductsOp::create(b, TypeRange(), ValueRange(), uint64_t(open));
       if (tile.stages == 1)
         next = synchronize(next);
       next.push_back(stage);
@@ -242,21 +245,37 @@ private:
       llvm::append_range(next, following);
       return next;
     });
-    auto sums = ArrayRef(carried).slice(numTiles + 1, numSums);
+    return knownSums(ArrayRef(carried).slice(numTiles + 1, numSums));
+  }
+
+  /// Of what steps carry. If they are promoted, the registers in which products are made are behind them.
+  SmallVector<Value> noSums() {
+    SmallVector<Value> sums(size_t(plan.sums()), values.zero());
+    if (tile.promotes)
+      sums.append(size_t(tile.columnsPromoted() / 2), ub::PoisonOp::create(b, values.computed()).getResult());
+    return sums;
+  }
+
+  /// When all steps' products are made.
+  SmallVector<Value> knownSums(ArrayRef<Value> sums) {
+    if (tile.promotes)
+      return SmallVector<Value>(sums.take_front(size_t(plan.sums())));
     return SmallVector<Value>(
         xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(sums)), sums, uint64_t(0)).getResults());
   }
 
-  /// Starts them, of all products.
+  /// Starts them, of all products; makes those that are promoted.
   SmallVector<Value> addGroupProducts(ArrayRef<Value> tiles, ValueRange sums, Value stage) {
-    SmallVector<Value> made;
+    SmallVector<Value> made, parts(sums.drop_front(size_t(plan.sums())));
     for (auto [product, own] : llvm::zip_equal(products, tiles.drop_front())) {
       WarpgroupProduct products(product, kernel, operands.front().factorType(), stage, stage);
       const auto number = size_t(product.sumsOfProduct());
-      llvm::append_range(made, products.add(shareRows() ? tiles.front() : own, shareRows() ? own : tiles.front(),
-                                            sums.take_front(number)));
+      Value rows = shareRows() ? tiles.front() : own, columns = shareRows() ? own : tiles.front();
+      llvm::append_range(made, tile.promotes ? products.addPromoted(rows, columns, sums.take_front(number), parts)
+                                             : products.add(rows, columns, sums.take_front(number)));
       sums = sums.drop_front(number);
     }
+    llvm::append_range(made, parts);
     return made;
   }
 
@@ -300,24 +319,27 @@ private:
     return unsigned(shareRows() ? operand : 1 - operand);
   }
 
-  /// A step's products are made while the next step's tiles are waited for; then its own stage is free.
+  /// A step's products are made while the next step's tiles are waited for; then its own stage is free. Of those that
+  /// are promoted it is at once.
   SmallVector<Value> sumsOfRing(ArrayRef<Value> tiles, TileRing &ring) {
     const TileRing::Turn first = ring.beforeUses();
     SmallVector<Value> carried = {first.stage, first.parity};
-    carried.append(size_t(plan.sums()), values.zero());
+    llvm::append_range(carried, noSums());
     carried = loopSteps(carried, [&](Value step, ValueRange before) {
       const TileRing::Turn turn = ring.following({before[0], before[1]});
       ring.await(turn);
       SmallVector<Value> added = addGroupProducts(tiles, before.drop_front(TileRing::valuesOfTurn), turn.stage);
-      xla_gpu::AwaitProductsOp::create(b, TypeRange(), ValueRange(), uint64_t(1));
-      ring.release(before[0], b.cmpI(CodeBuilder::IPred::ne, step, firstStep()));
+      if (tile.promotes) {
+        ring.release(turn.stage);
+      } else {
+        xla_gpu::AwaitProductsOp::create(b, TypeRange(), ValueRange(), uint64_t(1));
+        ring.release(before[0], b.cmpI(CodeBuilder::IPred::ne, step, firstStep()));
+      }
       SmallVector<Value> next = {turn.stage, turn.parity};
       llvm::append_range(next, added);
       return next;
     });
-    auto sums = ArrayRef(carried).drop_front(TileRing::valuesOfTurn);
-    return SmallVector<Value>(
-        xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(sums)), sums, uint64_t(0)).getResults());
+    return knownSums(ArrayRef(carried).drop_front(TileRing::valuesOfTurn));
   }
 
   /// Of so many of the first steps.

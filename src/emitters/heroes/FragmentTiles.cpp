@@ -3,6 +3,7 @@
 
 #include "emitters/heroes/FragmentTiles.h"
 
+#include "emitters/ElementStorage.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/indexing/ShapeMaps.h"
 
@@ -150,8 +151,12 @@ std::array<Value, 2> FragmentTiles::loadColumns(Value shared, int64_t number, in
 
 /// As tensor cores know them.
 Type FragmentTiles::factorsOf(const ContractionSide &own) const {
-  if (element.isInteger(8))
-    return IntegerType::get(context, 8, isSigned(plan.fragmentType(own)) ? IntegerType::Signed : IntegerType::Unsigned);
+  if (element.isInteger(8)) {
+    const ElementType type = plan.fragmentType(own);
+    if (isFloat(type))
+      return patternFloatType(type, context);
+    return IntegerType::get(context, 8, isSigned(type) ? IntegerType::Signed : IntegerType::Unsigned);
+  }
   return element.isF32() ? FloatTF32Type::get(context) : element;
 }
 

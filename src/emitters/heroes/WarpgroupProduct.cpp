@@ -3,6 +3,7 @@
 
 #include "emitters/heroes/WarpgroupProduct.h"
 
+#include "emitters/heroes/ContractionPlaces.h"
 #include "hloc/dialect/XlaGpu.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -11,12 +12,12 @@ using namespace mlir;
 
 namespace hloc {
 
-Value WarpgroupProduct::firstOf(const ContractionSide &own, int64_t number, unsigned piece) {
+Value WarpgroupProduct::firstOf(const ContractionSide &own, const Part &part, unsigned piece) {
   const AffineExpr group = warp().floorDiv(ContractionTile::warpsOfGroup);
   AffineExpr first = plan.isOfRows(own)
                          ? group.floorDiv(tile.warpColumns) * (tile.rows() / (tile.warpRows / tile.warpsOfGroup)) +
-                               number * ContractionTile::rowsOfGroup
-                         : group % tile.warpColumns * tile.columnsOfGroup();
+                               part.number * ContractionTile::rowsOfGroup
+                         : group % tile.warpColumns * tile.columnsOfGroup() + part.firstColumn;
   AffineExpr none = getAffineConstantExpr(0, kernel.context());
   return tilesOf(own).placeOf(own, own.alongDepth ? first : none, own.alongDepth ? none : first, piece);
 }
@@ -42,12 +43,13 @@ SmallVector<int64_t> WarpgroupProduct::stepsOf(const ContractionSide &own, int64
 }
 
 /// Of eight columns a thread has two, those of the first row, then those of the row eight on.
-SmallVector<Value *> WarpgroupProduct::sumsOf(int64_t number, int64_t numColumns, MutableArrayRef<Value> sums) const {
+SmallVector<Value *> WarpgroupProduct::sumsOf(const Part &part, MutableArrayRef<Value> sums) const {
+  constexpr int64_t columns = ContractionTile::fragmentColumns;
   SmallVector<Value *> own;
-  for (int64_t eight = 0; eight < numColumns / ContractionTile::fragmentColumns; ++eight)
+  for (int64_t eight = part.firstColumn / columns; eight < (part.firstColumn + part.numColumns) / columns; ++eight)
     for (int64_t half = 0; half < 2; ++half)
       for (int64_t i = 0; i < 2; ++i)
-        own.push_back(&sums[size_t((2 * number + half) * tile.threadColumns + 2 * eight + i)]);
+        own.push_back(&sums[size_t((2 * part.number + half) * tile.threadColumns + 2 * eight + i)]);
   return own;
 }
 
@@ -55,19 +57,45 @@ static SmallVector<Value> valuesOf(ArrayRef<Value *> places) {
   return llvm::map_to_vector(places, [](const Value *place) { return *place; });
 }
 
+SmallVector<Value> WarpgroupProduct::start(Value rows, Value columns, const Part &part, unsigned ofRows,
+                                           unsigned ofColumns, int64_t terms, ValueRange sums, bool areAnew) {
+  const Type element = rowTiles.factorsOf(plan.rows), other = columnTiles.factorsOf(plan.columns);
+  auto made = xla_gpu::MultiplyTilesOp::create(
+      b, TypeRange(sums), rows, firstOf(plan.rows, part, ofRows), columns, firstOf(plan.columns, part, ofColumns), sums,
+      element, element == other ? TypeAttr() : TypeAttr::get(other), layoutOf(plan.rows), layoutOf(plan.columns),
+      stepsOf(plan.rows, terms), stepsOf(plan.columns, terms), areAnew);
+  return SmallVector<Value>(made.getResults());
+}
+
 void WarpgroupProduct::addPieces(Value rows, Value columns, unsigned ofRows, unsigned ofColumns, int64_t terms,
                                  MutableArrayRef<Value> sums) {
-  const Type element = rowTiles.factorsOf(plan.rows), other = columnTiles.factorsOf(plan.columns);
   for (int64_t number = 0; number < tile.threadRows / 2; ++number) {
-    const SmallVector<Value *> own = sumsOf(number, tile.columnsOfGroup(), sums);
-    const SmallVector<Value> before = valuesOf(own);
-    auto made = xla_gpu::MultiplyTilesOp::create(
-        b, TypeRange(ValueRange(before)), rows, firstOf(plan.rows, number, ofRows), columns,
-        firstOf(plan.columns, 0, ofColumns), before, element, element == other ? TypeAttr() : TypeAttr::get(other),
-        layoutOf(plan.rows), layoutOf(plan.columns), stepsOf(plan.rows, terms), stepsOf(plan.columns, terms));
-    for (auto [sum, value] : llvm::zip_equal(own, made.getResults()))
+    const Part part{number, 0, tile.columnsOfGroup()};
+    const SmallVector<Value *> own = sumsOf(part, sums);
+    for (auto [sum, value] : llvm::zip_equal(own, start(rows, columns, part, ofRows, ofColumns, terms, valuesOf(own))))
       *sum = value;
   }
+}
+
+/// Where another warpgroup multiplies, it does so while this one waits and adds. All parts of all steps are made in the
+/// same registers: ptxas gives each its own if it may, has too few, and then has products wait for each other (C7512).
+/// And LLVM would add several behind the last of them, if sums were not kept here.
+SmallVector<Value> WarpgroupProduct::addPromoted(Value rows, Value columns, ValueRange sums,
+                                                 SmallVectorImpl<Value> &made) {
+  SmallVector<Value> added(sums);
+  ContractionValues values(b, plan);
+  for (int64_t number = 0; number < tile.threadRows / 2; ++number)
+    for (int64_t first = 0; first < tile.columnsOfGroup(); first += tile.columnsPromoted()) {
+      const Part part{number, first, tile.columnsPromoted()};
+      const SmallVector<Value *> own = sumsOf(part, added);
+      made = start(rows, columns, part, 0, 0, 0, made, /*areAnew=*/true);
+      auto known = xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(made)), made, uint64_t(0));
+      made.assign(known.getResults().begin(), known.getResults().end());
+      for (auto [sum, value] : llvm::zip_equal(own, made))
+        *sum = values.add(*sum, value);
+      xla_gpu::KeepOp::create(b, valuesOf(own));
+    }
+  return added;
 }
 
 SmallVector<Value> WarpgroupProduct::add(Value rows, Value columns, ValueRange sums, int64_t terms) {
@@ -93,10 +121,10 @@ SmallVector<Value> WarpgroupProduct::addHeld(ArrayRef<SmallVector<Value, 1>> row
         held.push_back(vector::ExtractOp::create(b, piece, word));
       steps.push_back(step);
     }
-  const SmallVector<Value *> own = sumsOf(0, numColumns, made);
+  const SmallVector<Value *> own = sumsOf({0, 0, numColumns}, made);
   const SmallVector<Value> before = valuesOf(own);
   auto product =
-      xla_gpu::MultiplyHeldOp::create(b, TypeRange(ValueRange(before)), held, columns, firstOf(plan.columns, 0, 0),
+      xla_gpu::MultiplyHeldOp::create(b, TypeRange(ValueRange(before)), held, columns, firstOf(plan.columns, {}, 0),
                                       before, columnTiles.factorsOf(plan.columns), layoutOf(plan.columns), steps);
   for (auto [sum, value] : llvm::zip_equal(own, product.getResults()))
     *sum = value;

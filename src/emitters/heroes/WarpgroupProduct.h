@@ -17,6 +17,10 @@ public:
   /// those of all but the first to sums behind the others.
   /// `terms`: how many of them, a multiple of those of one product; 0: all.
   llvm::SmallVector<mlir::Value> add(mlir::Value rows, mlir::Value columns, mlir::ValueRange sums, int64_t terms = 0);
+  /// The same of tiles whose sums are promoted: those of the tiles' terms begin with nothing and are waited for, a part
+  /// after the other. `made`: the registers in which a part is made, and is left.
+  llvm::SmallVector<mlir::Value> addPromoted(mlir::Value rows, mlir::Value columns, mlir::ValueRange sums,
+                                             llvm::SmallVectorImpl<mlir::Value> &made);
   /// The same of rows in registers, for each product's terms fragments of theirs, whose pieces are multiplied the last
   /// first; and of so many of the columns.
   llvm::SmallVector<mlir::Value> addHeld(llvm::ArrayRef<llvm::SmallVector<mlir::Value, 1>> rows, mlir::Value columns,
@@ -25,15 +29,21 @@ public:
 private:
   static constexpr int64_t bitsOfTerms = 256; ///< of a row, in one product
 
-  /// The first factor of the warpgroup's part, of its 64 rows number `number`.
-  mlir::Value firstOf(const ContractionSide &own, int64_t number, unsigned piece);
+  /// 64 of the warpgroup's rows, by so many of its columns.
+  struct Part {
+    int64_t number = 0, firstColumn = 0, numColumns = 0;
+  };
+  /// The first factor of a part of the warpgroup's.
+  mlir::Value firstOf(const ContractionSide &own, const Part &part, unsigned piece);
   llvm::SmallVector<int64_t> layoutOf(const ContractionSide &own) const;
   llvm::SmallVector<int64_t> stepsOf(const ContractionSide &own, int64_t terms) const;
   int64_t bytesOfRow(const ContractionSide &own) const { return plan.panelOf(own) * bits / 8; }
   FragmentTiles &tilesOf(const ContractionSide &own) { return plan.isOfRows(own) ? rowTiles : columnTiles; }
-  /// Of a thread's sums of the warpgroup's 64 rows number `number`, as a product has them.
-  llvm::SmallVector<mlir::Value *> sumsOf(int64_t number, int64_t numColumns,
-                                          llvm::MutableArrayRef<mlir::Value> sums) const;
+  /// Of a thread's sums those of a part, as a product has them.
+  llvm::SmallVector<mlir::Value *> sumsOf(const Part &part, llvm::MutableArrayRef<mlir::Value> sums) const;
+  /// Starts the product of a part of both tiles.
+  llvm::SmallVector<mlir::Value> start(mlir::Value rows, mlir::Value columns, const Part &part, unsigned ofRows,
+                                       unsigned ofColumns, int64_t terms, mlir::ValueRange sums, bool areAnew = false);
   void addPieces(mlir::Value rows, mlir::Value columns, unsigned ofRows, unsigned ofColumns, int64_t terms,
                  llvm::MutableArrayRef<mlir::Value> sums);
 

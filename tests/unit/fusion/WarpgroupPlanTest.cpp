@@ -114,3 +114,98 @@ TEST_CASE("warpgroups: what tensor maps cannot copy, threads do") {
   // Blocks of rows that do not come in pairs copy for themselves.
   CHECK_FALSE(mayHave(product(64, 256, 512), By::RingOfTwo));
 }
+
+namespace {
+
+/// Is any of its tiles one whose sums are promoted? (Of f8 as f16 the steps are shorter.)
+bool mayPromote(const std::string &entry, std::optional<TileSizes::By> by = std::nullopt) {
+  const Planned planned(entry);
+  PlanContext plans;
+  for (const TileCandidate &one : tileCandidates(*planned.graph, *findTarget("sm_90a"), plans))
+    if (one.tile.by != TileSizes::By::Warps && one.tile.depth == 128 && (!by || one.tile.by == *by))
+      return true;
+  return false;
+}
+
+} // namespace
+
+TEST_CASE("warpgroups: f8 is multiplied as it is, and sums are promoted after each step") {
+  using By = TileSizes::By;
+  for (const char *type : {"f8e4m3fn", "f8e5m2"})
+    for (const char *result : {"f32", "bf16"}) {
+      Planned planned(product(4096, 4096, 4096, false, true, type, result));
+      INFO(planned.text());
+      const ContractionPlan &plan = planned.contraction();
+      REQUIRE(planned.tile().promotes);
+      CHECK(planned.tile().hasProducer);
+      CHECK(planned.tile().depth == 128);
+      CHECK(plan.factorBits() == 8);
+      CHECK(plan.rows.map->recipe.type == TensorMapType::U8);
+      CHECK(plan.rows.map->recipe.swizzle == TensorMapSwizzle::Bytes128);
+      // Registers for sums, and for those of at most 64 rows by 128 columns that are added to them.
+      CHECK(plan.wantedRegisters() >= plan.sums() + planned.tile().columnsPromoted() / 2);
+      CHECK(planned.tile().columnsPromoted() <= 128);
+      CHECK(plan.registersOfConsumers() >= plan.wantedRegisters());
+    }
+  const std::string mixed = "a = f8e5m2[256,512] parameter(0) b = f8e4m3fn[256,512] parameter(1) ROOT d = f32[256,256] "
+                            "dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+  for (By by : {By::Groups, By::Ring, By::RingOfTwo})
+    CHECK(mayPromote(mixed, by));
+  CHECK(mayPromote(mixed + ", algorithm=dot_any_f8_any_f8_f32"));
+  CHECK(mayPromote(mixed + ", operand_precision={highest,highest}"));
+  // Rows that no tensor map copies, and what is computed on the way of bytes; wider values have too many registers
+  // there.
+  const std::string odd = product(100, 257, 340, false, true, "f8e4m3fn", "f32"),
+                    computed = "[256,512] parameter(0) a = f8e5m2[256,512] NAME(p) b = f8e4m3fn[256,512] parameter(1) "
+                               "ROOT d = f32[256,256] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+  auto of = [&](const std::string &type, const std::string &name) {
+    std::string text = "p = " + type + computed;
+    return text.replace(text.find("NAME"), 4, name);
+  };
+  CHECK(mayPromote(odd, By::Groups));
+  CHECK_FALSE(mayPromote(odd, By::Ring));
+  CHECK_FALSE(mayPromote(product(100, 257, 333, false, true, "f8e4m3fn", "f32"))); // a register for each byte
+  CHECK(mayPromote(of("f8e5m2", "negate"), By::Groups));
+  CHECK_FALSE(mayPromote(of("f8e5m2", "negate"), By::Ring));
+  CHECK(mayPromote(of("bf16", "convert"), By::Groups));
+  CHECK_FALSE(mayPromote(of("f32", "convert")));
+}
+
+TEST_CASE("warpgroups: sums of f8 are not promoted where more bits are asked for, or there is nothing to win") {
+  auto dot = [](const std::string &factors, const std::string &more = "") {
+    return factors + " ROOT d = f32[256,256] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}" + more;
+  };
+  const std::string b = " b = f8e4m3fn[256,512] parameter(1)";
+  CHECK(mayPromote(dot("a = f8e4m3fn[256,512] parameter(0)" + b)));
+  // Widened first, as which f8 have all their bits; so have integers.
+  CHECK_FALSE(mayPromote(dot("p = f8e4m3fn[256,512] parameter(0) a = bf16[256,512] convert(p) q = f8e4m3fn[256,512] "
+                             "parameter(1) b = bf16[256,512] convert(q)")));
+  CHECK_FALSE(mayPromote(dot("p = s8[256,512] parameter(0) a = f8e4m3fn[256,512] convert(p)" + b)));
+  CHECK_FALSE(mayPromote(dot("a = f16[256,512] parameter(0)" + b)));
+  CHECK_FALSE(mayPromote(dot("a = f8e4m3fn[256,512] parameter(0)" + b, ", algorithm=dot_f32_f32_f32")));
+  // Other floats of a byte.
+  CHECK_FALSE(mayPromote(product(256, 256, 512, false, true, "f8e4m3fnuz", "f32")));
+  CHECK_FALSE(mayPromote(product(256, 256, 512, false, true, "f8e3m4", "f32")));
+  // Across sums, and short ones.
+  CHECK_FALSE(mayPromote(product(256, 256, 512, false, false, "f8e4m3fn", "f32")));
+  CHECK_FALSE(mayPromote(product(256, 256, 64, false, true, "f8e4m3fn", "f32")));
+  CHECK(mayPromote(product(256, 256, 80, false, true, "f8e4m3fn", "f32")));
+  for (const char *target : {"sm_89", "sm_90", "sm_100a"})
+    CHECK_FALSE(Planned(product(4096, 4096, 4096, false, true, "f8e4m3fn", "f32"), target).tile().promotes);
+}
+
+TEST_CASE("warpgroups: f8 takes about half the time of 16 bits, and wider tiles hide what is added") {
+  auto fastest = [](const std::string &type) {
+    const Planned planned(product(4096, 4096, 4096, false, true, type));
+    PlanContext plans;
+    const std::vector<TileCandidate> all = tileCandidates(*planned.graph, *findTarget("sm_90a"), plans);
+    REQUIRE_FALSE(all.empty());
+    return all.front();
+  };
+  const TileCandidate bytes = fastest("f8e4m3fn"), brain = fastest("bf16");
+  CHECK(bytes.tile.depth == 128);
+  CHECK(bytes.tile.by == TileSizes::By::RingOfTwo);
+  CHECK(bytes.tile.rows * bytes.tile.columns == 128 * 256);
+  CHECK(bytes.seconds < 0.6 * brain.seconds);
+  CHECK(bytes.seconds > 0.45 * brain.seconds);
+}
