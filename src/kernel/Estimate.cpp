@@ -86,9 +86,9 @@ const DeviceModel &deviceOf(const TargetInfo &target) {
 
 /// Where warpgroups multiply what is copied behind everybody's back, all is hidden but what their block does before and
 /// behind: it waits for its first copies, and stores its results. (A share of instructions is not, either: an
-/// attention's weights are made while another warpgroup multiplies, but for the first and the last piece, and where both
-/// are at it; 0.75 to 0.77 of the data sheet is what the fastest one published reaches, FlashAttention 3.) No other block is there to multiply meanwhile, and
-/// all multiprocessors do so at about the same time.
+/// attention's weights are made while another warpgroup multiplies, but for the first and the last piece, and where
+/// both are at it; 0.75 to 0.77 of the data sheet is what the fastest one published reaches, FlashAttention 3.) No
+/// other block is there to multiply meanwhile, and all multiprocessors do so at about the same time.
 static double ofLoneBlocks(const KernelEstimate &parts, const KernelCounts &counts, double instructions,
                            double blocksOfMultiprocessor, const DeviceModel &device) {
   const double stores = counts.storedSectors * sectorBytes / device.dramBytesPerSecond;
@@ -137,10 +137,10 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
       std::max_element(parts.begin(), parts.end(), [](const auto &a, const auto &b) { return a.second < b.second; });
   const double sum = result.memory + result.issue + result.shared + result.latency;
   result.bound = largest->first;
-  const double overlapped = counts.groupProducts > 0 && !counts.inTurns && resident < 2
-                                ? ofLoneBlocks(result, counts, share / clock * counts.instructions / schedulers,
-                                               mostBlocks, device)
-                                : largest->second + exposed * (sum - largest->second);
+  const double overlapped =
+      counts.groupProducts > 0 && !counts.inTurns && resident < 2
+          ? ofLoneBlocks(result, counts, share / clock * counts.instructions / schedulers, mostBlocks, device)
+          : largest->second + exposed * (sum - largest->second);
   const double turns = result.latency + share / clock * (counts.instructions / schedulers + products);
   result.total = result.launch + std::max(overlapped, counts.inTurns ? exposedTurns * turns : 0);
   return result;

@@ -73,8 +73,8 @@ private:
   llvm::StringMap<uint32_t> registers;
   /// Blocks and their scopes, of which several may have labels of one name.
   llvm::StringMap<llvm::SmallVector<std::pair<uint32_t, uint32_t>, 1>> labels;
-  std::vector<uint32_t> outer;    ///< of a scope the one around it; the first has none
-  std::vector<uint32_t> scopesOf; ///< of each instruction
+  std::vector<uint32_t> outer;                               ///< of a scope the one around it; the first has none
+  std::vector<uint32_t> scopesOf;                            ///< of each instruction
   llvm::StringMap<const std::vector<std::string> *> targets; ///< lists of `.branchtargets`
 };
 
