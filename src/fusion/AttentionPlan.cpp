@@ -21,8 +21,9 @@ namespace hloc {
 namespace {
 
 constexpr unsigned registersOfThread = 255;
-/// Registers of a thread for addresses and what is computed of a score, or of two; by what ptxas takes.
-constexpr int64_t ofIndices = 56, ofSecondScore = 16;
+/// Registers of a thread for addresses and what is computed of a score, or of two, by what ptxas takes; and in a ring for
+/// stages, and what sums are scaled by when they are known, by what is live in PTX.
+constexpr int64_t ofIndices = 56, ofSecondScore = 16, ofRing = 12;
 
 // --- tiles
 
@@ -43,7 +44,7 @@ int64_t registersOf(const AttentionPlan &plan) {
   // Weights, of which two fill a register, are made of all scores before any is multiplied.
   if (plan.holdsScores && plan.isSoftmax)
     return ofIndices + scores + onTheirWay + std::max(rows, sums - scores / 2);
-  return ofIndices + scores + sums + rows + onTheirWay;
+  return ofIndices + (plan.inRing() ? ofRing : 0) + scores + sums + rows + onTheirWay;
 }
 
 struct Effort {
