@@ -380,7 +380,8 @@ EXPORT int cuGraphAddNode_v2(struct FakeNode **made, struct FakeGraph *graph, st
     return failed;
   }
   node->dependencies = malloc(sizeof node * (numDependencies + 1));
-  memcpy(node->dependencies, dependencies, sizeof node * numDependencies);
+  if (numDependencies > 0)
+    memcpy(node->dependencies, dependencies, sizeof node * numDependencies);
   node->numDependencies = numDependencies;
   recordNode(node, edges);
   *made = node;
