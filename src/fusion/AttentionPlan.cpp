@@ -21,8 +21,8 @@ namespace hloc {
 namespace {
 
 constexpr unsigned registersOfThread = 255;
-/// Registers of a thread for addresses and what is computed of a score, or of two, by what ptxas takes; and in a ring for
-/// stages, and what sums are scaled by when they are known, by what is live in PTX.
+/// Registers of a thread for addresses and what is computed of a score, or of two, by what ptxas takes; and in a ring
+/// for stages, and what sums are scaled by when they are known, by what is live in PTX.
 constexpr int64_t ofIndices = 56, ofSecondScore = 16, ofRing = 12;
 
 // --- tiles
