@@ -116,3 +116,31 @@ TEST_CASE("setmaxnreg: code that needs more registers than it leaves") {
   CHECK(kindOf("@%p1 bra MANY;\n" + set("dec", 40) + "bra DONE;\nMANY: " + set("inc", 216) + code(50, "%r1") +
                "DONE:\n") == "");
 }
+
+TEST_CASE("setmaxnreg: sums that a wgmma replaces want no registers before it") {
+  // 50 values, and behind them a product of 16 sums, to which no thread comes.
+  auto code = [](const std::string &scale) {
+    std::string text = ".reg .b32 %v<50>;\n.reg .f32 %s<16>;\n.reg .b64 %m;\nsetp.eq.u32 %p3, %r1, 999;\n"
+                       "@!%p3 bra END;\nmov.b64 %m, 0;\n",
+                sums;
+    for (unsigned i = 0; i < 50; ++i)
+      text += "add.s32 %v" + std::to_string(i) + ", %r1, " + std::to_string(i) + ";\n";
+    for (unsigned i = 1; i < 50; ++i)
+      text += "xor.b32 %v0, %v0, %v" + std::to_string(i) + ";\n";
+    for (unsigned i = 0; i < 16; ++i)
+      sums += (i ? ", %s" : "%s") + std::to_string(i);
+    text += "wgmma.fence.sync.aligned;\n" + scale + "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" + sums +
+            "}, %m, %m, %p4, 1, 1, 0, 0;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n";
+    for (unsigned i = 1; i < 16; ++i)
+      text += "add.f32 %s0, %s0, %s" + std::to_string(i) + ";\n";
+    return text + "mov.b32 %r1, %s0;\nxor.b32 %r1, %r1, %v0;\nEND:\n";
+  };
+  const std::string replaces = "setp.ne.b32 %p4, 0, 0;\n", adds = "setp.ne.b32 %p4, 1, 0;\n";
+  CHECK(kindOf(set("dec", 56) + code(replaces)) == "");
+  CHECK(kindOf(set("dec", 56) + code(adds)) == "register-limit");
+  CHECK(kindOf(set("dec", 80) + code(adds)) == "");
+  // Whether it adds is not known: of what is set otherwise, of a place that others come to.
+  CHECK(kindOf(set("dec", 56) + code(replaces + adds)) == "register-limit");
+  CHECK(kindOf(set("dec", 56) + code(replaces + "@%p1 bra THERE;\nTHERE: ")) == "register-limit");
+  CHECK(kindOf(set("dec", 56) + code("setp.ne.b32 %p4, %v0, 0;\n")) == "register-limit");
+}
