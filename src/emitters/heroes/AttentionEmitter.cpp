@@ -243,7 +243,7 @@ private:
 
   SmallVector<Value> multiplyWeights() {
     findShares();
-    Values sums(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
+    Values sums = noSums();
     if (plan.holdsScores)
       return multiplyHeld(sums);
     const size_t count = sums.size();
@@ -268,7 +268,7 @@ private:
 
   /// Weights are made of both dots' results, and multiplied by the keys of the first.
   SmallVector<Value> multiplyBoth() {
-    const Values sums(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
+    const Values sums = noSums();
     SmallVector<Value> all = loopBoth(sums, [&](Value piece, const Scores &scores, Value stage, const Values &before) {
       // Of a few keys at a time: all weights, in pieces, are more than registers have room for.
       return multiplyTerms(before, stage, [&](int64_t number) { return weightsOf(piece, scores, number); });
@@ -282,7 +282,7 @@ private:
   SmallVector<Value> multiplyOnline() {
     RunningRows running(kernel, plan, reductions[0], reductions[1], rowsOfThread, lanesOfRow);
     running.begin();
-    Values sums(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero()), state(sums);
+    Values sums = noSums(), state(sums);
     const size_t count = sums.size(), ofRows = running.numCarried();
     llvm::append_range(state, running.carried());
     llvm::append_range(state, onItsWay);

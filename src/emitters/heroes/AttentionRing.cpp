@@ -10,6 +10,7 @@
 
 #include "emitters/heroes/AttentionScores.h"
 #include "emitters/heroes/TileRing.h"
+#include "emitters/heroes/WarpgroupProduct.h"
 #include "hloc/dialect/XlaGpu.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -215,7 +216,8 @@ private:
       ring.release(ofKeys);
       const Made made = make(piece, scores, step.carried);
       keep(made.ofWeights);
-      awaitNext(); // ptxas, too, leaves what is before this loop there
+      // ptxas, too, leaves what is before this loop there. (The terms still have their stage: there are two at least.)
+      awaitNext();
       own = productsOf(own, step.weights);
       ring.release(ofTerms);
       scale(own);
@@ -239,14 +241,12 @@ private:
   }
   /// When all products are there, for which weights were kept.
   Values productsOf(const Values &sums, const Weights &weights) {
-    Values all(xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(sums)), sums, uint64_t(0)).getResults()), kept;
+    Values all = awaitProducts(b, sums), kept;
     for (const WeightFragments &fragments : weights)
       llvm::append_range(kept, fragments);
     xla_gpu::KeepOp::create(b, ValueRange(kept));
     return all;
   }
-
-  Values noSums() { return Values(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero()); }
 
   Values multiplyWeights() {
     findShares();

@@ -153,13 +153,7 @@ AttentionScores::Scores AttentionScores::logitsOf(Value piece, const Scores &sco
   Value edge = isAtEdge(piece);
   if (!edge)
     return logits;
-  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(logits)), edge, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(b, logits);
-  b.setInsertionPointToEnd(branch.thenBlock());
-  scf::YieldOp::create(b, hidden(piece, logits));
-  return Scores(branch.getResults());
+  return ifHolds(b, edge, logits, [&] { return hidden(piece, logits); });
 }
 
 Value AttentionScores::scaledLogit(Value logit) { return plan.scale > 0 ? b.mulF(logit, plan.scale) : logit; }
@@ -282,6 +276,10 @@ Value AttentionScores::maskedLogit(int64_t row, Value key) {
 }
 
 /// What stands for scores that nothing is made of.
+AttentionScores::Values AttentionScores::noSums() {
+  return Values(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
+}
+
 AttentionScores::Scores AttentionScores::noScores() {
   return Scores(size_t(rowsOfThread * neighbours()), values.stored(values.zero()));
 }

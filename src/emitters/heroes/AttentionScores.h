@@ -45,6 +45,8 @@ protected:
 
   // --- weights
 
+  /// Of products of weights and terms.
+  Values noSums();
   /// Before weights of a softmax, whose rows are known.
   void findShares();
   /// Of an online softmax, `scores` are exponentials.
@@ -80,8 +82,6 @@ protected:
   OutputTile outputs;
   std::vector<ReductionCode> reductions;
   std::array<Values, rowsOfThread> results; ///< of complete stages, by row
-  Values shares;                            ///< of a softmax, one over a row's sum
-  Values hiddenPowers;                      ///< of an online one, by row, of keys that were left out
 
 private:
   static constexpr int64_t neighboursOfFragment = 4;
@@ -116,7 +116,9 @@ private:
   Value whereKey(Value weight, int64_t neighbour, Value piece);
 
   mlir::func::FuncOp weightFunction, resultFunction, logitFunction, maskFunction;
-  Values rows; ///< of a thread
+  Values rows;         ///< of a thread
+  Values shares;       ///< of a softmax, one over a row's sum
+  Values hiddenPowers; ///< of an online one, by row, of keys that were left out
 };
 
 } // namespace hloc

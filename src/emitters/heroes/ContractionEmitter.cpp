@@ -260,8 +260,7 @@ private:
   SmallVector<Value> knownSums(ArrayRef<Value> sums) {
     if (tile.promotes)
       return SmallVector<Value>(sums.take_front(size_t(plan.sums())));
-    return SmallVector<Value>(
-        xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(sums)), sums, uint64_t(0)).getResults());
+    return awaitProducts(b, sums);
   }
 
   /// Starts them, of all products; makes those that are promoted.

@@ -50,6 +50,10 @@ private:
   ProductArithmetic arithmetic;
 };
 
+/// What `make` makes where the condition holds; `otherwise` where it does not.
+llvm::SmallVector<mlir::Value> ifHolds(CodeBuilder &b, mlir::Value condition, mlir::ValueRange otherwise,
+                                       llvm::function_ref<llvm::SmallVector<mlir::Value>()> make);
+
 /// What `make` makes of the number `ahead` after `number`, of so many; `otherwise` where there is none, or it is not
 /// before `end`, if there is an end.
 llvm::SmallVector<mlir::Value> ifFollows(CodeBuilder &b, mlir::Value number, int64_t ahead, int64_t numbers,

@@ -17,21 +17,26 @@ using namespace mlir;
 
 namespace hloc {
 
+SmallVector<Value> ifHolds(CodeBuilder &b, Value condition, ValueRange otherwise,
+                           llvm::function_ref<SmallVector<Value>()> make) {
+  auto branch = scf::IfOp::create(b, otherwise.getTypes(), condition, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, otherwise);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(b, make());
+  return SmallVector<Value>(branch.getResults());
+}
+
 SmallVector<Value> ifFollows(CodeBuilder &b, Value number, int64_t ahead, int64_t numbers, Value end,
                              ValueRange otherwise, llvm::function_ref<SmallVector<Value>(Value)> make) {
   if (numbers <= ahead || otherwise.empty())
     return SmallVector<Value>(otherwise);
   Value limit = end ? b.subI(end, b.index(ahead)) : b.index(numbers - ahead);
   Value follows = b.cmpI(CodeBuilder::IPred::slt, number, limit);
-  auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(b, otherwise);
-  b.setInsertionPointToEnd(branch.thenBlock());
   IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, b.getContext()) + ahead),
                    IndexingVariable{Interval{0, numbers - 1 - ahead}, "step"}, {}, {});
-  scf::YieldOp::create(b, make(applyMap(b, next, number).front()));
-  return SmallVector<Value>(branch.getResults());
+  return ifHolds(b, follows, otherwise, [&] { return make(applyMap(b, next, number).front()); });
 }
 
 OperandTile::OperandTile(const ContractionPlan &plan, const ContractionSide &side, KernelBuilder &kernel,

@@ -4,6 +4,7 @@
 
 #include "emitters/heroes/RunningRows.h"
 
+#include "emitters/heroes/ContractionPlaces.h"
 #include "emitters/heroes/SoftmaxArithmetic.h"
 #include "hloc/dialect/XlaGpu.h"
 
@@ -43,63 +44,62 @@ void RunningRows::meet(size_t row, Value greatest) {
   maximum = ofMaximum.combine(maximum, ofMaximum.shuffle(greatest, lanes / 2, /*toAll=*/true)).front();
 }
 
-Value RunningRows::anyGrown() {
+/// For any thread of the warp.
+Value RunningRows::anyRow(llvm::function_ref<Value(const Row &row)> holds) {
   Value any;
   for (const Row &row : rows) {
-    Value grown = b.cmpF(CodeBuilder::FPred::OGT, row.maximum, b.addF(row.base, mostGrowth));
-    any = any ? b.orI(any, grown) : grown;
+    Value own = holds(row);
+    any = any ? b.orI(any, own) : own;
   }
   return anyOfWarp(any);
+}
+
+Value RunningRows::anyGrown() {
+  return anyRow(
+      [&](const Row &row) { return b.cmpF(CodeBuilder::FPred::OGT, row.maximum, b.addF(row.base, mostGrowth)); });
+}
+
+RunningRows::Values RunningRows::rebaseAll() {
+  Values factors;
+  for (size_t row = 0; row < rows.size(); ++row)
+    factors.push_back(rebase(row, rows[row].maximum));
+  return factors;
 }
 
 void RunningRows::outgrow(Values &products) {
   const size_t count = products.size();
   Values state(products);
   llvm::append_range(state, carried());
-  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(state)), anyGrown(), /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(b, state);
-  b.setInsertionPointToEnd(branch.thenBlock());
-  for (size_t row = 0; row < rows.size(); ++row)
-    multiply(row, rebase(row, rows[row].maximum), products);
-  llvm::append_range(products, carried());
-  scf::YieldOp::create(b, products);
-  ValueRange results = branch.getResults();
-  products.assign(results.begin(), results.begin() + count);
-  setCarried(results.drop_front(count));
+  const Values results = ifHolds(b, anyGrown(), state, [&] {
+    Values made(products);
+    multiply(rebaseAll(), made);
+    llvm::append_range(made, carried());
+    return made;
+  });
+  products.assign(results.begin(), results.begin() + ptrdiff_t(count));
+  setCarried(ValueRange(results).drop_front(count));
 }
 
 RunningRows::Growth RunningRows::outgrow() {
-  Growth growth{anyGrown(), {}};
-  Values state = carried(), one(rows.size(), b.floatingLike(rows.front().base, 1)), next;
-  state.append(one);
-  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(state)), growth.any, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(b, state);
-  b.setInsertionPointToEnd(branch.thenBlock());
-  for (size_t row = 0; row < rows.size(); ++row)
-    growth.factors.push_back(rebase(row, rows[row].maximum));
-  next = carried();
-  llvm::append_range(next, growth.factors);
-  scf::YieldOp::create(b, next);
-  ValueRange results = branch.getResults();
+  Value any = anyGrown();
+  Values state = carried();
+  state.append(rows.size(), b.floatingLike(rows.front().base, 1));
+  const Values results = ifHolds(b, any, state, [&] {
+    const Values factors = rebaseAll();
+    Values made = carried();
+    llvm::append_range(made, factors);
+    return made;
+  });
   setCarried(results);
-  growth.factors.assign(results.begin() + ptrdiff_t(numCarried()), results.end());
-  return growth;
+  return {any, Values(ArrayRef(results).drop_front(numCarried()))};
 }
 
 void RunningRows::scale(const Growth &growth, Values &products) {
-  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(products)), growth.any, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(b, products);
-  b.setInsertionPointToEnd(branch.thenBlock());
-  for (size_t row = 0; row < rows.size(); ++row)
-    multiply(row, growth.factors[row], products);
-  scf::YieldOp::create(b, products);
-  products.assign(branch.getResults().begin(), branch.getResults().end());
+  products = ifHolds(b, growth.any, products, [&] {
+    Values made(products);
+    multiply(growth.factors, made);
+    return made;
+  });
 }
 
 Value RunningRows::rebase(size_t row, Value base) {
@@ -118,16 +118,18 @@ Value RunningRows::rebase(size_t row, Value base) {
   return factor;
 }
 
-void RunningRows::multiply(size_t row, Value factor, Values &products) const {
-  const size_t ofRow = products.size() / rows.size();
-  for (Value &product : MutableArrayRef(products).slice(row * ofRow, ofRow))
-    product = b.mulF(product, factor);
+void RunningRows::multiply(ArrayRef<Value> factors, MutableArrayRef<Value> products) const {
+  const size_t ofRow = products.size() / factors.size();
+  for (auto [number, product] : llvm::enumerate(products))
+    product = b.mulF(product, factors[number / ofRow]);
+}
+
+Value RunningRows::lessBase(Value x, double scale, Value base) {
+  return b.subF(scale == 1 ? x : b.mulF(x, scale), base);
 }
 
 /// Scaled, and less than the base; times log2(e).
-Value RunningRows::exponent(Value x, double scale, Value base) {
-  return b.mulF(b.subF(scale == 1 ? x : b.mulF(x, scale), base), log2OfE);
-}
+Value RunningRows::exponent(Value x, double scale, Value base) { return b.mulF(lessBase(x, scale, base), log2OfE); }
 
 /// The same in one multiply-add: off by half a unit (roughPower), and for all of a row by one number more, since what
 /// is subtracted was rounded. A softmax divides by what comes of that, if it is small.
@@ -144,7 +146,7 @@ Value RunningRows::isLarge(Value base) {
 /// The logarithm of a sum would show what is off.
 Value RunningRows::power(Value x, Value base, bool folds) {
   if (areSumsRead)
-    return exactPower(b, b.subF(scaleOfLogits == 1 ? x : b.mulF(x, scaleOfLogits), base), /*flushes=*/true);
+    return exactPower(b, lessBase(x, scaleOfLogits, base), /*flushes=*/true);
   return flushedPower(b, folds ? foldedExponent(x, scaleOfLogits, base) : exponent(x, scaleOfLogits, base));
 }
 
@@ -164,15 +166,11 @@ RunningRows::Values RunningRows::takeAll(ValueRange logits, bool folds) {
 RunningRows::Values RunningRows::take(ValueRange logits) {
   if (areSumsRead)
     return takeAll(logits, /*folds=*/false);
-  Value any;
-  for (const Row &row : rows) {
-    Value own = isLarge(exponentBase(b, row.base));
-    any = any ? b.orI(any, own) : own;
-  }
+  Value any = anyRow([&](const Row &row) { return isLarge(exponentBase(b, row.base)); });
   const Values before = carried();
   Values types(logits);
   llvm::append_range(types, before);
-  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(types)), anyOfWarp(any), /*withElse=*/true);
+  auto branch = scf::IfOp::create(b, TypeRange(ValueRange(types)), any, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   for (bool folds : {false, true}) {
     b.setInsertionPointToEnd(folds ? branch.elseBlock() : branch.thenBlock());
@@ -194,7 +192,8 @@ void RunningRows::meetSums() {
 Value RunningRows::takeAlike(size_t row, Value logit, Value count, Value isAny, Values &products) {
   Row &own = rows[row];
   own.maximum = b.select(isAny, ofMaximum.combine(own.maximum, logit).front(), own.maximum);
-  multiply(row, rebase(row, own.maximum), products);
+  const size_t ofRow = products.size() / rows.size();
+  multiply(rebase(row, own.maximum), MutableArrayRef(products).slice(row * ofRow, ofRow));
   Value less = exponentBase(b, own.base), made;
   if (areSumsRead)
     made = exactPower(b, b.subF(logit, less), /*flushes=*/true);

@@ -63,14 +63,18 @@ private:
 
   /// Of e^(scale x - base): the exponent of 2.
   mlir::Value exponent(mlir::Value x, double scale, mlir::Value base);
+  mlir::Value lessBase(mlir::Value x, double scale, mlir::Value base); ///< not times log2(e)
   mlir::Value foldedExponent(mlir::Value x, double scale, mlir::Value base);
   mlir::Value isLarge(mlir::Value base);
   mlir::Value power(mlir::Value x, mlir::Value base, bool folds);
   Values takeAll(mlir::ValueRange logits, bool folds);
+  mlir::Value anyRow(llvm::function_ref<mlir::Value(const Row &row)> holds);
   mlir::Value anyGrown();
   /// A row's exponents are less by `base` from now on; returns what its sums are scaled by.
   mlir::Value rebase(size_t row, mlir::Value base);
-  void multiply(size_t row, mlir::Value factor, Values &products) const;
+  Values rebaseAll();
+  /// Products by row, as many of each as of the others, times the row's factor.
+  void multiply(llvm::ArrayRef<mlir::Value> factors, llvm::MutableArrayRef<mlir::Value> products) const;
   mlir::Value orNan(size_t row, mlir::Value value);
 
   KernelBuilder &kernel;

@@ -61,9 +61,8 @@ SmallVector<Value> ScoreProduct::start(Value tiles, Value stage) {
 }
 
 SmallVector<Value> ScoreProduct::known(ArrayRef<Value> started, uint64_t open) {
-  auto awaited =
-      xla_gpu::AwaitProductsOp::create(kernel.code(), TypeRange(ValueRange(started)), ValueRange(started), open);
-  return llvm::map_to_vector(awaited.getResults(), [&](Value score) { return values.stored(score); });
+  return llvm::map_to_vector(awaitProducts(kernel.code(), started, open),
+                             [&](Value score) { return values.stored(score); });
 }
 
 SmallVector<Value> ScoreProduct::multiply(Value tiles, Value stage) {

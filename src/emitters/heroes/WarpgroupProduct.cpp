@@ -53,6 +53,10 @@ SmallVector<Value *> WarpgroupProduct::sumsOf(const Part &part, MutableArrayRef<
   return own;
 }
 
+SmallVector<Value> awaitProducts(CodeBuilder &b, ValueRange sums, uint64_t open) {
+  return SmallVector<Value>(xla_gpu::AwaitProductsOp::create(b, TypeRange(sums), sums, open).getResults());
+}
+
 static SmallVector<Value> valuesOf(ArrayRef<Value *> places) {
   return llvm::map_to_vector(places, [](const Value *place) { return *place; });
 }
@@ -89,8 +93,7 @@ SmallVector<Value> WarpgroupProduct::addPromoted(Value rows, Value columns, Valu
       const Part part{number, first, tile.columnsPromoted()};
       const SmallVector<Value *> own = sumsOf(part, added);
       made = start(rows, columns, part, 0, 0, 0, made, /*areAnew=*/true);
-      auto known = xla_gpu::AwaitProductsOp::create(b, TypeRange(ValueRange(made)), made, uint64_t(0));
-      made.assign(known.getResults().begin(), known.getResults().end());
+      made = awaitProducts(b, made);
       for (auto [sum, value] : llvm::zip_equal(own, made))
         *sum = values.add(*sum, value);
       xla_gpu::KeepOp::create(b, valuesOf(own));

@@ -5,6 +5,9 @@
 
 namespace hloc {
 
+/// Sums of products that were started, when all are there but those of the last `open` starts.
+llvm::SmallVector<mlir::Value> awaitProducts(CodeBuilder &b, mlir::ValueRange sums, uint64_t open = 0);
+
 class WarpgroupProduct : ContractionThreads {
 public:
   /// `plan`: of a single product; `element`, and the stage of each side: as FragmentTiles has them.

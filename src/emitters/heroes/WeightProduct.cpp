@@ -57,10 +57,7 @@ SmallVector<Value> multiplyTerms(const AttentionPlan &plan, KernelBuilder &kerne
     std::vector<WeightFragments> all;
     for (int64_t first = 0; first < plan.piece(); first += AttentionPlan::fragmentDepth)
       all.push_back(weights(first / AttentionPlan::fragmentDepth));
-    const SmallVector<Value> made = startTerms(plan, kernel, terms, sums, all);
-    auto awaited =
-        xla_gpu::AwaitProductsOp::create(kernel.code(), TypeRange(ValueRange(made)), ValueRange(made), uint64_t(0));
-    return SmallVector<Value>(awaited.getResults());
+    return awaitProducts(kernel.code(), startTerms(plan, kernel, terms, sums, all));
   }
   FragmentTiles ofTerms(plan.product, kernel, terms.element, terms.stage);
   SmallVector<Value> products = sumsTogether(ofTerms, sums);
