@@ -42,6 +42,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"split-reductions", splitReductions,
        "Of an entry without fusions: makes reductions on both sides of a dimension that stays two", /*rounds=*/true},
       {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},
+      {"lay-out-factors", layOutFactors,
+       "Of an entry without fusions: copies factors of dots along their sums, where tensor cores multiply such faster"},
       {"choose-libraries", chooseLibraries, "Makes dots and convolutions calls of libraries where that is wanted"},
       {"drop-barriers", dropBarriers, "Takes what opt-barriers are given for what they return"},
       {"count-rounds", countRounds, "Says of loops how often they go round, where a counter tells"},

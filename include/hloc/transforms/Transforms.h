@@ -45,6 +45,10 @@ bool isPlainF32Product(const HloInstruction &instr);
 /// These -> the same with `algorithm=dot_tf32_tf32_f32`, where that is wanted.
 PassResult chooseDotAlgorithms(HloModule &module, HloPassContext &context);
 
+/// Factors of dots -> copies of them that lie along the sums, where the entry has no fusions and ops are to be fused:
+/// of 8 bits and of tf32, for targets whose warpgroups multiply only such, and where that takes less time by the model.
+PassResult layOutFactors(HloModule &module, HloPassContext &context);
+
 /// Dots -> calls of cuBLASLt, convolutions -> calls of cuDNN, with the mark of LibraryMark.h, where
 /// HloPassOptions::dots and ::convolutions want that and the library has them in their layouts; what is said of each is
 /// a remark.

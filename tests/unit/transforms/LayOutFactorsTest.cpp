@@ -1,0 +1,101 @@
+// Which factors of dots are copied along their sums.
+#include "RunPasses.h"
+#include "SameResults.h"
+
+using namespace hloc;
+using namespace hloc::test;
+
+namespace {
+
+/// A dot of two parameters x and y, of types and sizes that are given.
+std::string dotOf(const std::string &x, const std::string &y, const std::string &result, const std::string &attributes) {
+  return "HloModule m\nENTRY entry {\n  x = " + x + " parameter(0)\n  y = " + y + " parameter(1)\n  ROOT d = " + result +
+         " dot(x, y), " + attributes + "\n}\n";
+}
+
+struct LayOut : PassRun {
+  LayOut(const std::string &text, const char *target = "sm_90a") : PassRun(text) {
+    context.target = *findTarget(target);
+    result = run(layOutFactors);
+  }
+  PassResult result;
+
+  /// Minor to major of the factor, and whether it is a copy.
+  std::pair<std::vector<int64_t>, bool> factor(unsigned side) {
+    const HloInstruction &value = *module->entry()->root()->operand(side);
+    return {value.shape().minorToMajor().vec(), value.opcode() == Opcode::Copy};
+  }
+};
+
+using Factor = std::pair<std::vector<int64_t>, bool>;
+const char *const plain = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+
+} // namespace
+
+TEST_CASE("large factors of bytes are copied along their sums, those that lie so are not") {
+  for (const char *type : {"s8", "u8", "f8e4m3fn", "f8e5m2"}) {
+    const std::string square = std::string(type) + "[4096,4096]";
+    const std::string result = type[0] == 'f' ? "f32[4096,4096]" : "s32[4096,4096]";
+    LayOut p(dotOf(square, square, result, plain));
+    CHECK(p.result == PassResult::Changed);
+    CHECK(p.factor(0) == Factor{{1, 0}, false});
+    CHECK(p.factor(1) == Factor{{0, 1}, true});
+    // Nothing is left to do.
+    CHECK(p.run(layOutFactors) == PassResult::Unchanged);
+    CHECK(LayOut(dotOf(square, square, result, "lhs_contracting_dims={1}, rhs_contracting_dims={1}")).result ==
+          PassResult::Unchanged);
+    // Both across.
+    LayOut both(dotOf(square, square, result, "lhs_contracting_dims={0}, rhs_contracting_dims={0}"));
+    CHECK(both.factor(0) == Factor{{0, 1}, true});
+    CHECK(both.factor(1) == Factor{{0, 1}, true});
+  }
+}
+
+TEST_CASE("what would not be faster stays: small factors, 16 bits, targets that multiply both ways") {
+  CHECK(LayOut(dotOf("s8[64,64]", "s8[64,64]", "s32[64,64]", plain)).result == PassResult::Unchanged);
+  CHECK(LayOut(dotOf("bf16[4096,4096]", "bf16[4096,4096]", "f32[4096,4096]", plain)).result == PassResult::Unchanged);
+  const std::string bytes = dotOf("s8[4096,4096]", "s8[4096,4096]", "s32[4096,4096]", plain);
+  for (const char *target : {"sm_80", "sm_90", "sm_100"})
+    CHECK(LayOut(bytes, target).result == PassResult::Unchanged);
+  // One row is bound by the bytes of the matrix.
+  CHECK(LayOut(dotOf("s8[16,4096]", "s8[4096,4096]", "s32[16,4096]", plain)).result == PassResult::Unchanged);
+}
+
+TEST_CASE("a batch becomes major, and several sums have the order of the other factor") {
+  LayOut batch(dotOf("s8[8,2048,2048]", "s8[2048,8,2048]", "s32[8,2048,2048]",
+                     "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}"));
+  CHECK(batch.factor(1) == Factor{{0, 2, 1}, true});
+  LayOut two(dotOf("s8[4096,64,64]{1,2,0}", "s8[64,64,4096]", "s32[4096,4096]",
+                   "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}"));
+  CHECK(two.factor(0) == Factor{{1, 2, 0}, false});
+  CHECK(two.factor(1) == Factor{{0, 1, 2}, true});
+}
+
+TEST_CASE("dots share the copy of a factor") {
+  LayOut p(R"(HloModule m
+ENTRY entry {
+  x = s8[4096,4096] parameter(0)
+  z = s8[4096,4096] parameter(1)
+  w = s8[4096,4096] parameter(2)
+  d = s32[4096,4096] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = s32[4096,4096] dot(z, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = tuple(d, e)
+}
+)");
+  const HloInstruction &tuple = *p.module->entry()->root();
+  CHECK(tuple.operand(0)->operand(1)->opcode() == Opcode::Copy);
+  CHECK(tuple.operand(0)->operand(1) == tuple.operand(1)->operand(1));
+}
+
+TEST_CASE("results stay what they are") {
+  // Thin enough for the interpreter, and long enough to be copied.
+  for (const char *attributes : {plain, "lhs_contracting_dims={0}, rhs_contracting_dims={1}"}) {
+    const bool isPlain = attributes == plain;
+    PassRun p(dotOf(isPlain ? "s8[2048,256]" : "s8[256,2048]", isPlain ? "s8[256,2048]" : "s8[2048,256]",
+                    "s32[2048,2048]", attributes));
+    p.context.target = *findTarget("sm_90a");
+    const std::unique_ptr<HloModule> before = cloneModule(*p.module);
+    p.run(layOutFactors);
+    CHECK(resultDifference(*before, *p.module) == "");
+  }
+}
