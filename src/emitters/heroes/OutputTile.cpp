@@ -143,11 +143,29 @@ void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
   }
 }
 
+/// Where an element is. Who reads several chunks of 16 bytes, side by side, reads the first ones together with others,
+/// then the second ones, and these would be in half of the banks: so in every second eight chunks, or every second one
+/// of shorter rows, they change places with neighbours.
+AffineExpr OutputTile::placeInShared(AffineExpr row, AffineExpr column) const {
+  constexpr int64_t bitsOfChunk = 128, chunksOfBanks = 8;
+  const int64_t elements = bitsOfChunk / int64_t(deviceBits(type)), chunks = plan.outputVector / elements,
+                width = std::max(tile.columns(), chunksOfBanks * elements);
+  AffineExpr place = column;
+  if (!plan.storesColumns && chunks > 1) {
+    place = column.floorDiv(elements * chunks) * (elements * chunks) + column % elements;
+    for (int64_t ofBit = elements; ofBit < elements * chunks; ofBit *= 2) {
+      AffineExpr before = width % (2 * ofBit * chunksOfBanks) == 0 ? column : row * width + column;
+      place = place + (column.floorDiv(ofBit) + before.floorDiv(ofBit * chunksOfBanks)) % 2 * ofBit;
+    }
+  }
+  return row * plan.outputStride() + place;
+}
+
 Value OutputTile::putPiece(int64_t row, int64_t together, int64_t piece, ArrayRef<Value> sums, Value shared) {
   const int64_t rows = pieceOf(plan.rows);
   AffineExpr rowInShared = warpAlong(plan.rows) * (tile.laneRows() * together) + row / rows * rows * tile.laneRows() +
                            laneAlong(plan.rows) * rows + row % rows;
-  IndexingMap map = kernel.mapOf({rowInShared * plan.outputStride() + firstOfPiece(plan.columns, piece)}, {});
+  IndexingMap map = kernel.mapOf({placeInShared(rowInShared, firstOfPiece(plan.columns, piece))}, {});
   map.simplify();
   Value at = applyMap(b, map, kernel.ids()).front();
   SmallVector<Value> stored;
@@ -180,7 +198,7 @@ void OutputTile::storeRows(int64_t first, int64_t together, ValueRange shared) {
   place(plan.rows.dims, rowPosition, indices);
   place(plan.columns.dims, columnPosition, indices);
   indices = space.resultIndices(indices);
-  indices.push_back(row * plan.outputStride() + column);
+  indices.push_back(placeInShared(row, column));
   IndexingMap map = kernel.mapOf(indices, {turns, vector});
   addInside(map, rowPosition, columnPosition);
   if (vectors % tile.threads() != 0)

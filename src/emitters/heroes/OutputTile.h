@@ -47,6 +47,7 @@ private:
   void addInside(IndexingMap &map, AffineExpr row, AffineExpr column) const;
   llvm::SmallVector<mlir::Value> insertOutputs(mlir::ValueRange at, mlir::ValueRange ofHeroes, mlir::ValueRange before);
 
+  AffineExpr placeInShared(AffineExpr row, AffineExpr column) const;
   void storeThroughShared(llvm::ArrayRef<mlir::Value> sums, mlir::Value shared);
   mlir::Value putPiece(int64_t row, int64_t together, int64_t piece, llvm::ArrayRef<mlir::Value> sums,
                        mlir::Value shared);
