@@ -33,7 +33,10 @@ int64_t powerOfTwo(int64_t size, int64_t least) { return std::max(powerOf2Ceil(s
 int64_t registersOf(const AttentionPlan &plan) {
   const int64_t held = plan.holdsScores ? plan.pieces() : 1;
   const int64_t dots = plan.beside ? 2 : 1, scores = held * dots * plan.piece() / 2, sums = plan.columns() / 2;
-  const int64_t rows = plan.holdsRows() ? plan.termsOfRows() / 4 : plan.scores.tile.ofWarpgroups ? plan.piece() / 4 : 4;
+  // Weights of warpgroups are all made before one is multiplied; in pieces, they take the registers of what they are
+  // made of.
+  const int64_t ofWeights = plan.beside ? 4 * plan.piecesOfWeight() : plan.piece() / 4;
+  const int64_t rows = plan.holdsRows() ? plan.termsOfRows() / 4 : plan.scores.tile.ofWarpgroups ? ofWeights : 4;
   auto loaded = [&](const ContractionPlan &dot, int64_t inRow) {
     return dot.columns.copied ? 0 : plan.piece() * inRow / plan.scores.tile.threads() / 2;
   };
@@ -110,11 +113,10 @@ void countKeptPieces(AttentionPlan &plan, const KeptKeys &keys) {
   plan.beginsWithLastRows = keptPiecesOf(plan, keys, tiles - 1) > keptPiecesOf(plan, keys, 0);
 }
 
-/// Warpgroups multiply 16-bit factors; what weights are in pieces of, and dots beside, warps multiply by themselves.
-/// Tiles begin at multiples of swizzled rows.
+/// Warpgroups multiply 16-bit factors. Tiles begin at multiples of swizzled rows.
 bool mayBeInGroups(const AttentionPlan &plan, int64_t piece, int64_t columns, const TargetInfo &target) {
   constexpr int64_t leastPiece = 64, leastColumns = 32, mostColumns = 256;
-  return target.hasWarpgroups() && !plan.beside && deviceBits(plan.scores.fragmentType(plan.scores.rows)) == 16 &&
+  return target.hasWarpgroups() && deviceBits(plan.scores.fragmentType(plan.scores.rows)) == 16 &&
          piece >= leastPiece && columns >= leastColumns && columns <= mostColumns;
 }
 
@@ -170,7 +172,8 @@ private:
       each->chooseAccesses();
       each->chooseCopies();
     }
-    if (rows.by == By::Ring && !(sides.scores->chooseMapOfColumns() && sides.product->chooseMapOfColumns()))
+    ContractionSides &second = plan.beside ? *sides.beside : *sides.product;
+    if (rows.by == By::Ring && !(sides.scores->chooseMapOfColumns() && second.chooseMapOfColumns()))
       return std::nullopt;
     if (plan.beside && (!plan.scores.columns.alongDepth || plan.product.columns.alongDepth))
       return Rejection{fmt::format("terms of `{}` do not lie as keys of `{}` do", plan.product.hero->name().str(),

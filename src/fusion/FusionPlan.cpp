@@ -99,7 +99,7 @@ llvm::SmallVector<const TileMap *, 3> tensorMapsOf(const HeroPlan &plan) {
     for (const ContractionSide *side : contraction->sides())
       maps.push_back(&*side->map);
   if (const auto *attention = std::get_if<AttentionPlan>(&plan); attention && attention->inRing())
-    maps = {&*attention->scores.columns.map, &*attention->product.columns.map};
+    maps = {&*attention->scores.columns.map, &*attention->secondInRing().columns.map};
   return maps;
 }
 

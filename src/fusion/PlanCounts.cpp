@@ -442,7 +442,7 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   if (plan.scores.tile.ofWarpgroups) { // each product has 64 rows, and reads what it multiplies
     counts.groupProducts = terms16;
     counts.inTurns = !plan.inRing(); // a block makes weights while it makes no products
-    counts.sharedPasses = passesOfLoad * pairs / ContractionTile::warpsOfGroup;
+    counts.sharedPasses = passesOfLoad * products / 2 / ContractionTile::warpsOfGroup;
   } else {
     counts.products = terms16;
     counts.instructions = pairs + products;

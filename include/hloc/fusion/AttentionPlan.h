@@ -114,8 +114,10 @@ struct AttentionPlan {
   static int64_t termsOf(const ContractionPlan &dot) { return roundedUp(dot.innerDepth(), fragmentDepth); }
   int64_t terms() const { return termsOf(scores); }
   int64_t columns() const { return roundedUp(product.columns.size, 2 * ContractionTile::fragmentColumns); }
-  /// Do warpgroups multiply what one more copies by tensor maps, keys and terms in one ring?
+  /// Do warpgroups multiply what one more copies by tensor maps, all in one ring?
   bool inRing() const { return scores.tile.hasProducer; }
+  /// Whose columns come beside the scores' keys: terms, or the keys of the dot beside, where terms are keys.
+  const ContractionPlan &secondInRing() const { return beside ? *beside : product; }
   /// Of a thread; and if there is a producer, what those that multiply have when it has given its own away.
   int64_t wantedRegisters() const;
   int64_t registersOfConsumers() const;

@@ -2,9 +2,10 @@
 // multiply for another; and each begins the next piece's scores before it multiplies the weights that it has, so that
 // they are made while it makes weights of those.
 //
-// Tiles come in the order in which they are multiplied: of a pass for a stage of reductions, keys; of the last pass,
-// the first piece's keys, then of each piece the keys of the next one and its own terms; then the terms of the pieces
-// that a mask has left out.
+// Tiles come in the order in which they are multiplied: of a pass for a stage of reductions, keys, and those of the dot
+// beside where it is reduced; of the last pass, the first piece's keys, then of each piece the keys of the next one and
+// its own terms; then the terms of the pieces that a mask has left out. Where there is a dot beside, both keys of a
+// piece come together, and the first are terms, too.
 
 #include "emitters/heroes/AttentionRing.h"
 
@@ -28,11 +29,11 @@ public:
   llvm::LogicalResult emit() {
     if (failed(emitFunctions()))
       return failure();
-    ScoreProduct &dot = dots.front();
     tiles = xla_gpu::AllocateSharedOp::create(
-        b, RankedTensorType::get({plan.stagesInShared() * plan.pieceElements()}, dot.factorType()),
+        b, RankedTensorType::get({plan.stagesInShared() * plan.pieceElements()}, dots.front().factorType()),
         b.getI64IntegerAttr(ContractionPlan::alignmentOfTiles));
-    dot.allocateRows();
+    for (ScoreProduct &dot : dots)
+      dot.allocateRows();
     if (plan.mayWeighHidden())
       flags = RunningRows::allocateFlags(b, plan.scores.tile.warpRows);
     findPieces(/*atLeastOne=*/true);
@@ -47,19 +48,27 @@ private:
 
   void fill() {
     Turn turn = ring.beforeFills();
-    for (int64_t pass = 1; pass < plan.passes(); ++pass)
-      turn = forEachFill(turn, first(), end(), [&](Value piece, Turn turn) { return fillKeys(piece, turn); });
+    for (size_t stage = 0; !plan.isOnline && stage < reductions.size(); stage += stagesOfPass(stage))
+      turn = forEachFill(turn, first(), end(), [&](Value piece, Turn turn) {
+        turn = fillKeys(piece, turn);
+        return stagesOfPass(stage) == 1 && plan.stagesBeside[stage] ? fillSecond(piece, turn) : turn;
+      });
+    if (plan.beside) {
+      forEachFill(turn, first(), end(),
+                  [&](Value piece, Turn turn) { return fillSecond(piece, fillKeys(piece, turn)); });
+      return;
+    }
     turn = fillKeys(first(), turn);
     turn = forEachFill(turn, first(), last(), [&](Value piece, Turn turn) {
-      return fillTerms(piece, fillKeys(clampedPiece(b.addI(piece, b.index(1))), turn));
+      return fillSecond(piece, fillKeys(clampedPiece(b.addI(piece, b.index(1))), turn));
     });
-    turn = fillTerms(clampedPiece(last()), turn);
+    turn = fillSecond(clampedPiece(last()), turn);
     if (!multipliesHidden())
       return;
     if (flags)
       ring.awaitTold();
     Value end = flags ? hiddenPieces(RunningRows::anyOf(b, flags)) : leftPieces();
-    forEachFill(turn, b.index(0), end, [&](Value piece, Turn turn) { return fillTerms(pieceLeftOut(piece), turn); });
+    forEachFill(turn, b.index(0), end, [&](Value piece, Turn turn) { return fillSecond(pieceLeftOut(piece), turn); });
   }
 
   Turn forEachFill(Turn turn, Value first, Value end, llvm::function_ref<Turn(Value piece, Turn turn)> fill) {
@@ -71,7 +80,10 @@ private:
   }
 
   Turn fillKeys(Value piece, const Turn &before) { return fill(dots.front().keys, 0, piece, before); }
-  Turn fillTerms(Value piece, const Turn &before) { return fill(terms, 1, piece, before); }
+  /// Terms, or keys of the dot beside.
+  Turn fillSecond(Value piece, const Turn &before) {
+    return fill(plan.beside ? dots.back().keys : terms, 1, piece, before);
+  }
 
   /// `map`: number of the operand's among the kernel's (tensorMapsOf).
   Turn fill(OperandTile &operand, unsigned map, Value piece, const Turn &before) {
@@ -109,8 +121,10 @@ private:
     bringRows();
     turn = ring.beforeUses();
     for (size_t stage = 0; !plan.isOnline && stage < reductions.size();)
-      stage = reduce(stage, [&](const Values &carried, bool, OfPiece body) { return forEachPiece(carried, body); });
-    Values sums = plan.isOnline ? multiplyOnline() : multiplyWeights();
+      stage = reduce(stage, [&](const Values &carried, bool areBoth, OfPiece body) {
+        return forEachPiece(carried, areBoth, body);
+      });
+    Values sums = plan.beside ? multiplyBoth() : plan.isOnline ? multiplyOnline() : multiplyWeights();
     if (plan.quotient)
       divide(sums);
     // The others may still multiply the rows' factors.
@@ -122,15 +136,16 @@ private:
   }
 
   void bringRows() {
-    ScoreProduct &dot = dots.front();
-    dot.bringRows();
-    Value &tile = dot.rowTile;
-    if (dot.rows.isCopied()) {
-      tile = xla_gpu::CommitCopiesOp::create(b, TypeRange(tile), ValueRange(tile)).getResult(0);
-      tile = xla_gpu::AwaitCopiesOp::create(b, TypeRange(tile), ValueRange(tile), uint64_t(0)).getResult(0);
+    for (ScoreProduct &dot : dots) {
+      dot.bringRows();
+      Value &tile = dot.rowTile;
+      if (dot.rows.isCopied()) {
+        tile = xla_gpu::CommitCopiesOp::create(b, TypeRange(tile), ValueRange(tile)).getResult(0);
+        tile = xla_gpu::AwaitCopiesOp::create(b, TypeRange(tile), ValueRange(tile), uint64_t(0)).getResult(0);
+      }
+      tile = xla_gpu::PublishTilesOp::create(b, TypeRange(tile), ValueRange(tile)).getResult(0);
+      tile = ring.synchronized(tile);
     }
-    tile = xla_gpu::PublishTilesOp::create(b, TypeRange(tile), ValueRange(tile)).getResult(0);
-    tile = ring.synchronized(tile);
   }
 
   /// The next stage, when it is filled.
@@ -152,10 +167,15 @@ private:
     return Values(ArrayRef(carried).drop_back(TileRing::valuesOfTurn));
   }
 
-  Values forEachPiece(const Values &carried, OfPiece body) {
+  Values forEachPiece(const Values &carried, bool areBoth, OfPiece body) {
     return takeTurn(forEach(first(), end(), withTurn(carried), [&](Value piece, const Values &before) {
       const Values own = takeTurn(before);
-      return withTurn(body(piece, scoresOfNext(), own));
+      if (!areBoth)
+        return withTurn(body(piece, scoresOfNext(), own));
+      Value ofKeys;
+      const Scores scores = scoresOfBoth(ofKeys);
+      ring.release(ofKeys);
+      return withTurn(body(piece, scores, own));
     }));
   }
 
@@ -164,6 +184,19 @@ private:
     Value stage = arrived();
     Scores scores = dots.front().known(dots.front().start(tiles, stage), /*open=*/0);
     ring.release(stage);
+    return scores;
+  }
+
+  /// The same of both dots; the first one's keys, whose stage is `ofKeys`, are left there.
+  Scores scoresOfBoth(Value &ofKeys) {
+    ScoreProduct &first = dots.front(), &second = dots.back();
+    ofKeys = arrived();
+    Scores scores = first.start(tiles, ofKeys);
+    Value ofSecond = arrived();
+    const Scores others = second.start(tiles, ofSecond);
+    scores = first.known(scores, /*open=*/1);
+    llvm::append_range(scores, second.known(others, /*open=*/0));
+    ring.release(ofSecond);
     return scores;
   }
 
@@ -246,6 +279,19 @@ private:
       llvm::append_range(kept, fragments);
     xla_gpu::KeepOp::create(b, ValueRange(kept));
     return all;
+  }
+
+  /// Weights are made of both dots' results, and multiplied by the keys of the first. Two warpgroups take turns: what
+  /// is computed of a score takes as long as all its products.
+  Values multiplyBoth() {
+    return takeTurn(forEach(first(), end(), withTurn(noSums()), [&](Value piece, const Values &before) {
+      Values own = takeTurn(before);
+      Value ofKeys;
+      const Weights weights = weightsOf(piece, scoresOfBoth(ofKeys));
+      own = productsOf(startTerms(own, ofKeys, weights), weights);
+      ring.release(ofKeys);
+      return withTurn(own);
+    }));
   }
 
   Values multiplyWeights() {

@@ -198,7 +198,7 @@ Value AttentionScores::keyAt(int64_t neighbour, Value piece) { return clamped(ke
 
 /// Goes through the pieces for a stage, or for two; returns the number of the next.
 size_t AttentionScores::reduce(size_t stage, ForEachPiece forEachPiece) {
-  if (stage == 0 && plan.joinsFirstStages()) {
+  if (stagesOfPass(stage) == 2) {
     reduceJoined(forEachPiece);
     return 2;
   }
@@ -292,10 +292,14 @@ AttentionScores::Values AttentionScores::joinPiece(ArrayRef<Value> logits, Value
     largest = ofMaximum.combine(largest, logit).front();
   maximum = ofMaximum.combine(maximum, scaledLogit(largest)).front();
   Value less = exponentBase(b, maximum);
-  sum = rescaledSum(b, sum, before, less);
-  for (Value logit : logits)
-    sum = ofSum.combine(sum, roughPower(b, b.subF(scaledLogit(logit), less))).front();
-  return {maximum, sum};
+  std::vector<Values> powers;
+  for (Value logit : logits) {
+    Value exponent = b.subF(scaledLogit(logit), less);
+    // A sum that is an output shows more of its terms than quotients by it do.
+    powers.push_back({plan.resultRoots.empty() ? roughPower(b, exponent) : exactPower(b, exponent, /*flushes=*/true)});
+  }
+  // Not one after the other: of many alike, such as a mask leaves, each would be rounded the same way.
+  return {maximum, ofSum.combine(rescaledSum(b, sum, before, less), ofSum.combineAll(powers)).front()};
 }
 
 // --- weights

@@ -42,6 +42,8 @@ protected:
   using ForEachPiece = llvm::function_ref<Values(const Values &carried, bool areBoth, OfPiece body)>;
   /// Goes through the pieces for a stage, or for two; returns the number of the next.
   size_t reduce(size_t stage, ForEachPiece forEachPiece);
+  /// How many stages the pass for this one is for.
+  size_t stagesOfPass(size_t stage) const { return stage == 0 && plan.joinsFirstStages() ? 2 : 1; }
 
   // --- weights
 

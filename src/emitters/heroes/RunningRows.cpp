@@ -155,10 +155,12 @@ RunningRows::Values RunningRows::takeAll(ValueRange logits, bool folds) {
   Values powers;
   for (auto [number, row] : llvm::enumerate(rows)) {
     Value less = exponentBase(b, row.base);
+    std::vector<Values> own;
     for (Value logit : logits.slice(number * ofRow, ofRow)) {
       powers.push_back(power(logit, less, folds));
-      row.sum = ofSum.combine(row.sum, powers.back()).front();
+      own.push_back({powers.back()});
     }
+    row.sum = ofSum.combine(row.sum, ofSum.combineAll(own)).front();
   }
   return powers;
 }

@@ -411,6 +411,34 @@ TEST_CASE("the gradient of keys has keys as rows") {
   CHECK(other.rejection() == "terms of `o` are factors neither of `s` nor of `x`");
 }
 
+TEST_CASE("on sm_90a a gradient's two tiles of keys come by one ring") {
+  const std::string ofQueries = "kf = f32[2,%K,%T] convert(k)\n"
+                                "o = f32[2,%Q,%T] dot(ds, kf), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+                                "lhs_contracting_dims={2}, rhs_contracting_dims={1}\n";
+  const std::string text = gradient + ofRows + ofQueries + "ROOT t = (f32[2,%Q,%T], f32[2,%Q]) tuple(o, r)";
+  // Also where weights of f32 are three pieces of registers beside 64 sums.
+  for (int64_t terms : {64, 128}) {
+    const Planned planned(filled(text, 16384, 2048, terms, "bf16"), "sm_90a");
+    REQUIRE(planned.isAttention());
+    const AttentionPlan &plan = planned.attention();
+    INFO(planned.text());
+    REQUIRE(plan.beside);
+    REQUIRE(plan.inRing());
+    CHECK(&plan.secondInRing() == &*plan.beside);
+    CHECK(plan.beside->tile.hasProducer);
+    CHECK(plan.wantedRegisters() <= plan.registersOfConsumers());
+    CHECK(plan.sharedBytes() == planned.kernel().launch.sharedBytes);
+    // Keys of both dots are copied: terms are those of the first.
+    const auto maps = tensorMapsOf(planned.kernel().plan);
+    REQUIRE(maps.size() == 2);
+    CHECK(maps[0]->parameter == 1);
+    CHECK(maps[1]->parameter == 2);
+  }
+  const Planned elsewhere(filled(text, 16384, 2048, 64, "bf16"));
+  REQUIRE(elsewhere.isAttention());
+  CHECK_FALSE(elsewhere.attention().inRing());
+}
+
 TEST_CASE("attention counts the scores of each pass") {
   const auto countsAt = [](int64_t keys) { return countsOf(Planned(attention(512, keys, 64)).attention()); };
   const PlanCounts some = countsAt(512), twice = countsAt(1024);
