@@ -137,6 +137,22 @@ std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef
   return made;
 }
 
+/// Any kernel; else it is reported.
+bool Compiler::hasTile(const ExecutionPlan &plan, const TileSizes &tile) {
+  std::string why;
+  for (const PlannedKernel &kernel : plan.kernels) {
+    const std::string own = whyNotTile(kernel.plan().plan, tile);
+    if (own.empty())
+      return true;
+    if (kernel.plan().hero() == Hero::Attention)
+      why = fmt::format("; `{}`: {}", kernel.fusion->name().str(), own);
+  }
+  diagnostics.report(
+      DiagnosticKind::BadUsage,
+      fmt::format("no kernel is a contraction or attention, which could have tiles of {}{}", tile.toString(), why));
+  return false;
+}
+
 std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals) {
   TimedScope scope(observer, "plan");
   refusals = findRefusals(fused, target, options.keepGoing, options.allowExternal);
@@ -146,12 +162,8 @@ std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const Target
   }
   std::optional<ExecutionPlan> plan =
       planModule(fused, target, diagnostics, refusals.reasons(), options.tile, options.forced.kernels);
-  auto isContraction = [](const PlannedKernel &kernel) { return kernel.plan().hero() == Hero::Contraction; };
-  if (plan && options.tile && llvm::none_of(plan->kernels, isContraction)) {
-    diagnostics.report(DiagnosticKind::BadUsage, fmt::format("no kernel is a contraction, which could have tiles of {}",
-                                                             options.tile->toString()));
+  if (plan && options.tile && !hasTile(*plan, *options.tile))
     return std::nullopt;
-  }
   return plan;
 }
 

@@ -57,16 +57,21 @@ static std::string tileTable(llvm::ArrayRef<TileCandidate> candidates, const Tar
 
 /// What one pass would do to attention that rounds where the HLO does.
 static std::string ofAttention(const FusionPlan &plan) {
+  std::string text;
   for (const FusionStep &step : plan.steps) {
     const auto *kernel = std::get_if<KernelPlan>(&step);
     const auto *attention = kernel ? std::get_if<AttentionPlan>(&kernel->plan) : nullptr;
-    if (attention && attention->isSoftmax && attention->passes() > 1)
-      return fmt::format(
-          "`{}` is multiplied {} times, since weights are rounded behind their division; --softmax=online "
-          "multiplies it once\n",
-          attention->scores.hero->name().str(), attention->passes());
+    if (!attention)
+      continue;
+    text += fmt::format("scores in tiles of {}; it could have {}\n", attention->scores.tile.sizes().toString(),
+                        TileSizes::list(attention->tiles));
+    if (attention->isSoftmax && attention->passes() > 1)
+      text +=
+          fmt::format("`{}` is multiplied {} times, since weights are rounded behind their division; --softmax=online "
+                      "multiplies it once\n",
+                      attention->scores.hero->name().str(), attention->passes());
   }
-  return "";
+  return text;
 }
 
 /// Visits the fusions that are `name`, with or without `%`, or have it.

@@ -127,14 +127,16 @@ constexpr double nearlyAsFastHere = 1.2;
 class TileSearch {
 public:
   TileSearch(AttentionPlan &plan, AttentionSides &sides, const FusionGraph &graph, const TargetInfo &target,
-             MLIRContext *context)
-      : plan(plan), sides(sides), target(target), terms(powerOfTwo(plan.scores.innerDepth(), plan.fragmentDepth)),
+             PlanContext &plans)
+      : plan(plan), sides(sides), target(target), wanted(plans.choices.tile),
+        terms(powerOfTwo(plan.scores.innerDepth(), plan.fragmentDepth)),
         columns(powerOfTwo(plan.product.columns.size, 2 * ContractionTile::fragmentColumns)),
-        keysOfRows(plan.keysOfRows(context)) {
-    plan.product.outputVector = chooseOutputVector(plan.product, graph, context);
+        keysOfRows(plan.keysOfRows(plans.mlir())) {
+    plan.product.outputVector = chooseOutputVector(plan.product, graph, plans.mlir());
   }
 
-  /// The tile that takes the least time; of those that are nearly as fast the one that moves least.
+  /// The tile that is wanted, if there is such; else the one that takes the least time, and of those that are nearly as
+  /// fast the one that moves least.
   std::optional<Rejection> choose() {
     if (terms > mostTermsOfAttention || columns > mostTermsOfAttention)
       return Rejection{tooLarge(plan)};
@@ -145,6 +147,13 @@ public:
           return why;
     if (fitting.empty())
       return Rejection{"no tile fits into registers and shared memory"};
+    llvm::stable_sort(fitting, [](const auto &a, const auto &b) { return a.second.seconds < b.second.seconds; });
+    llvm::SmallVector<TileSizes> tiles;
+    for (const auto &one : fitting)
+      if (!llvm::is_contained(tiles, one.first.scores.tile.sizes()))
+        tiles.push_back(one.first.scores.tile.sizes());
+    if (wanted && llvm::is_contained(tiles, *wanted))
+      llvm::erase_if(fitting, [&](const auto &one) { return one.first.scores.tile.sizes() != *wanted; });
     double least = std::numeric_limits<double>::infinity();
     for (const auto &one : fitting)
       least = std::min(least, one.second.seconds);
@@ -153,6 +162,7 @@ public:
       return std::pair(a.second.sectors, a.second.seconds) < std::pair(b.second.sectors, b.second.seconds);
     });
     plan = std::move(best->first);
+    plan.tiles = std::move(tiles);
     return std::nullopt;
   }
 
@@ -189,7 +199,7 @@ private:
       plan.skipsPieces = !holds && kept;
       countKeptPieces(plan, kept);
       if (rows.by == By::Ring)
-        setTiles(rows, piece, stagesThatFit());
+        setTiles(rows, piece, isWanted() ? wanted->stages : stagesThatFit());
       if (fits())
         fitting.emplace_back(plan, effortOf(plan, launchOf(plan), target));
     }
@@ -200,6 +210,15 @@ private:
     const int64_t most = plan.inRing() ? plan.registersOfConsumers() : int64_t(registersOfThread);
     return plan.wantedRegisters() <= most && plan.scores.tile.stages >= plan.stagesOfTiles &&
            plan.sharedBytes() <= target.maxSharedBytes && plan.blocks() <= int64_t(target.maxGridX);
+  }
+
+  /// But for the number of stages.
+  bool isWanted() const {
+    if (!wanted)
+      return false;
+    TileSizes own = plan.scores.tile.sizes();
+    own.stages = wanted->stages;
+    return own == *wanted;
   }
 
   /// Of a ring; what is filled more than two pieces ahead makes nothing faster.
@@ -235,6 +254,7 @@ private:
   AttentionPlan &plan;
   AttentionSides &sides;
   const TargetInfo &target;
+  const std::optional<TileSizes> wanted;
   const int64_t terms, columns; ///< of tiles
   const KeptKeys keysOfRows;
   std::vector<std::pair<AttentionPlan, Effort>> fitting;
@@ -282,7 +302,7 @@ HeroMatch<AttentionPlan> matchHero<AttentionPlan>(const FusionGraph &graph, cons
   AttentionSides sides;
   if (std::optional<Rejection> why = matchAttention(plan, sides, graph, target, plans.mlir()))
     return std::move(*why);
-  if (std::optional<Rejection> why = TileSearch(plan, sides, graph, target, plans.mlir()).choose())
+  if (std::optional<Rejection> why = TileSearch(plan, sides, graph, target, plans).choose())
     return std::move(*why);
   LaunchGeometry launch = launchOf(plan);
   return {std::move(plan), launch};

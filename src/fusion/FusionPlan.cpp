@@ -103,6 +103,17 @@ llvm::SmallVector<const TileMap *, 3> tensorMapsOf(const HeroPlan &plan) {
   return maps;
 }
 
+std::string whyNotTile(const HeroPlan &plan, const TileSizes &wanted) {
+  if (std::holds_alternative<ContractionPlan>(plan))
+    return "";
+  const auto *attention = std::get_if<AttentionPlan>(&plan);
+  if (!attention)
+    return "it is no contraction or attention, which could have tiles";
+  if (attention->scores.tile.sizes() == wanted)
+    return "";
+  return fmt::format("attention can have tiles of {} here", TileSizes::list(attention->tiles));
+}
+
 std::string KernelPlan::toString() const {
   std::string result = visitHero(plan, [](const auto &own) { return own.toString(); });
   result += fmt::format("; grid {}", launch.grid.x);

@@ -12,6 +12,13 @@ std::string TileSizes::toString() const {
   return fmt::format("{}x{}x{}/{}{}", rows, columns, depth, stages, suffixes[unsigned(by)].str());
 }
 
+std::string TileSizes::list(llvm::ArrayRef<TileSizes> tiles) {
+  std::string text;
+  for (const TileSizes &tile : tiles)
+    text += (text.empty() ? "" : ", ") + tile.toString();
+  return text;
+}
+
 std::optional<TileSizes> TileSizes::parse(llvm::StringRef text) {
   TileSizes choice;
   for (By by : {By::Groups, By::Ring, By::RingOfTwo})

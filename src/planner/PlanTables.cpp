@@ -82,9 +82,14 @@ static std::string nameOf(const FusionGraph &graph) {
   return (root->opcode() == Opcode::Tuple && root->numOperands() ? root->operand(0) : root)->name().str();
 }
 
-static bool isContraction(const FusionStep &step) {
-  const auto *kernel = std::get_if<KernelPlan>(&step);
-  return kernel && kernel->hero() == Hero::Contraction;
+/// Empty: one of its kernels has it.
+static std::string whyNotTileOf(const FusionPlan &plan, const TileSizes &wanted) {
+  std::string why = "there is no kernel";
+  for (const FusionStep &step : plan.steps)
+    if (const auto *kernel = std::get_if<KernelPlan>(&step))
+      if (why = whyNotTile(kernel->plan, wanted); why.empty())
+        break;
+  return why;
 }
 
 std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph, const FusionAliasing &offers) {
@@ -115,8 +120,8 @@ std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph
     return nullptr;
   for (Forced *one : meant) {
     std::string refusal = plans.refusal;
-    if (one->asked.choices.tile && llvm::none_of(fusionPlan->steps, isContraction))
-      refusal = "it is no contraction, which could have tiles";
+    if (one->asked.choices.tile)
+      refusal = whyNotTileOf(*fusionPlan, *one->asked.choices.tile);
     one->isHad |= refusal.empty();
     if (one->refusal.empty() && !refusal.empty())
       one->refusal = fmt::format("`{}`: {}", nameOf(graph), refusal);

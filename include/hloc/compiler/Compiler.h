@@ -44,8 +44,9 @@ struct CompilerOptions {
   F32Dots f32Dots = F32Dots::F32;
   SoftmaxChoice softmax = SoftmaxChoice::Strict;
   Multiplier dots = Multiplier::Own, convolutions = Multiplier::Own;
-  std::optional<TileSizes> tile; ///< that contractions are to have; an error where they cannot, or there is none
-  ForcedChoices forced;          ///< that are made for it; an error where they cannot be had
+  std::optional<TileSizes>
+      tile; ///< that contractions are to have, and attention if it can; an error where they cannot, or none has it
+  ForcedChoices forced;                     ///< that are made for it; an error where they cannot be had
   FusionExplanation *explanation = nullptr; ///< where fuse() says why it fused what; null: nobody asks
   CacheSettings cache;                      ///< of the PTX of kernels of large modules; without a folder: none
   bool prove = false;                       ///< properties of kernels (Proofs.h), as emitted
@@ -110,6 +111,7 @@ private:
   void compileKernels(std::vector<KernelJob> &jobs, llvm::ArrayRef<size_t> which, const KernelWork &work,
                       EqualKernels *equal);
   std::optional<ExecutionPlan> plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals);
+  bool hasTile(const ExecutionPlan &plan, const TileSizes &tile);
   std::vector<KernelJob> makeJobs(const HloModule &fused, const ExecutionPlan &plan, llvm::StringRef trackSuffix);
   bool finishJobs(std::vector<KernelJob> &jobs, const Steps &steps, Refusals &refusals);
   void describe(const HloModule &fused, const TargetInfo &target, ExecutionPlan &plan, std::vector<KernelJob> &jobs,

@@ -66,6 +66,9 @@ struct AttentionPlan {
   /// work is counted; if stages have it in common, as in registers; and if each begins with the score.
   double workOnce = 0, workHeld = 0, workOfStages = 0;
 
+  /// Tiles that it could have, of scores: rows, keys of a piece, terms, stages of keys. By time.
+  llvm::SmallVector<TileSizes> tiles;
+
   /// The select that hides scores behind one number, if nothing else depends on a row's keys, and what its predicate is
   /// where it does not. Without room for all scores, pieces of nothing but hidden ones are not multiplied.
   const HloInstruction *mask = nullptr;

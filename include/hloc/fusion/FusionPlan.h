@@ -77,6 +77,9 @@ struct EarlierValue {
 
 /// By which a kernel copies in bulk: the last of its parameters, in this order.
 llvm::SmallVector<const TileMap *, 3> tensorMapsOf(const HeroPlan &plan);
+/// Why a kernel has not the tile that it was asked to have, with those that it could have: of attention, whose own tile
+/// it keeps then. Empty: it has it, as contractions do.
+std::string whyNotTile(const HeroPlan &plan, const TileSizes &wanted);
 
 struct KernelPlan {
   LaunchGeometry launch;

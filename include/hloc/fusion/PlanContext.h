@@ -1,6 +1,7 @@
 #pragma once
 // PlanContext: what plans of any number of fusions are made with, one after the other.
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <memory>
@@ -13,7 +14,8 @@ class MLIRContext;
 
 namespace hloc {
 
-/// Of a contraction: results of a block, terms of a step, stages in shared memory.
+/// Of a contraction: results of a block, terms of a step, stages in shared memory. Of attention, those of its scores:
+/// rows, keys of a piece, terms.
 struct TileSizes {
   /// Who multiplies: threads or warps by themselves; warpgroups; these, of tiles that another copies into a ring, which
   /// two blocks do for each other.
@@ -24,11 +26,12 @@ struct TileSizes {
   /// `128x256x32/3`, `128x256x64/3-groups`, `128x256x64/4-ring`, `128x256x64/4-ring2`
   std::string toString() const;
   static std::optional<TileSizes> parse(llvm::StringRef text);
+  static std::string list(llvm::ArrayRef<TileSizes> tiles); ///< with commas
 };
 
 /// What plans are asked for instead of what is best.
 struct PlanChoices {
-  std::optional<TileSizes> tile; ///< that contractions are asked to have; else one of the fastest
+  std::optional<TileSizes> tile; ///< that is asked for: contractions have it, attention if it can
   std::string hero;              ///< by name; empty: whichever takes the least time
   unsigned vector = 0;           ///< neighbours that a thread has at once, a power of two; 0: as many as are best
   int64_t parts = 0;             ///< of each sum, which a second kernel adds up; 1: none; 0: as many as are best

@@ -8,9 +8,10 @@ using namespace hloc::test;
 namespace {
 
 /// A dot of two parameters x and y, of types and sizes that are given.
-std::string dotOf(const std::string &x, const std::string &y, const std::string &result, const std::string &attributes) {
-  return "HloModule m\nENTRY entry {\n  x = " + x + " parameter(0)\n  y = " + y + " parameter(1)\n  ROOT d = " + result +
-         " dot(x, y), " + attributes + "\n}\n";
+std::string dotOf(const std::string &x, const std::string &y, const std::string &result,
+                  const std::string &attributes) {
+  return "HloModule m\nENTRY entry {\n  x = " + x + " parameter(0)\n  y = " + y +
+         " parameter(1)\n  ROOT d = " + result + " dot(x, y), " + attributes + "\n}\n";
 }
 
 struct LayOut : PassRun {
