@@ -414,13 +414,15 @@ private:
     if (plan.sharedBytes() > target.maxSharedBytes)
       return fmt::format("they take {} bytes of shared memory, a block on {} has {}", plan.sharedBytes(), target.name,
                          target.maxSharedBytes);
+    if (tile.hasProducer && stages > 2 && stages > plan.steps())
+      return fmt::format("{} steps fill no more than {} stages", plan.steps(), std::max<int64_t>(plan.steps(), 2));
     return "what results are made into would be too much code";
   }
 
-  /// Takes one of the fastest ways to have a tile that is meant, if they take less than `limit`. For small problems
-  /// these differ little in time, most of which is latency, and by several times in what they move, which others have
-  /// to wait for: of those that are nearly as fast, the one of the least time by the square root of that. (Threads take
-  /// many times the instructions of tensor cores, and stand beside them only where they are the fastest.)
+  /// Takes one of the fastest ways to have a tile that is meant, if they take less than `limit`. Small problems differ
+  /// little in time, most of which is latency, and by several times in what they move, which others wait for: of those
+  /// that are nearly as fast, the one of the least time by the square root of that; threads, which take many times the
+  /// instructions of tensor cores, only where they are the fastest.
   bool takeFastest(double limit, llvm::function_ref<bool(const ContractionTile &)> isMeant) {
     struct Way {
       ContractionTile tile;
@@ -510,10 +512,9 @@ private:
     for (plan.tile.stages = 2; plan.tile.stages <= mostStagesOfRing; ++plan.tile.stages)
       for (int64_t splits : parts) {
         plan.splits = splits;
-        if (plan.tile.stages > 2 && plan.tile.stages > plan.stepsOfSplit())
-          continue; // more than are ever filled
-        if (std::optional<TileTime> time = timeIfFits())
-          visit(*time);
+        if (plan.tile.stages <= std::max<int64_t>(plan.stepsOfSplit(), 2)) // no more than are ever filled
+          if (std::optional<TileTime> time = timeIfFits())
+            visit(*time);
       }
   }
 

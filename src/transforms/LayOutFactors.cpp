@@ -134,7 +134,8 @@ size_t layOutFactors(HloComputation &computation, const TargetInfo &target) {
         return copy.first == operands[side] && copy.second->shape().minorToMajor() == along.minorToMajor();
       });
       if (known == copies.end()) {
-        HloInstruction *copy = b.add(Opcode::Copy, along, {operands[side]});
+        HloInstruction *copy =
+            b.add(Opcode::Copy, along, {operands[side]}, {}, operands[side]->name().str() + "_along");
         copies.emplace_back(operands[side], copy);
         operands[side] = copy;
       } else {
