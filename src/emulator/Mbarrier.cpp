@@ -156,9 +156,21 @@ bool isOver(const CollectiveCall &call, const Mbarrier &object, unsigned lane) {
   return call.at.byParity ? object.isOver(uint32_t(which)) : uint32_t(object.phase) != uint32_t(which);
 }
 
-/// A loop around try_wait has to do with any number of failures.
-bool failsAtRandom(Launch &launch) {
-  return launch.options.schedule.order == Schedule::Order::Shuffled && oneInFour(launch);
+/// A try_wait may fail for nothing, and a loop around it has to do with that. All warps that wait for a phase fail
+/// alike: of a warpgroup, who waited tells the others. At once: if what is waited for could land or others go on first,
+/// it would be over as a rule, and who asks but once not be found.
+bool failsForNothing(const Operation &op) {
+  Launch &launch = op.core.launch;
+  if (op.call.at.mode != Mode::TryWait || launch.options.schedule.order != Schedule::Order::Shuffled)
+    return false;
+  Mbarrier &object = op.object;
+  if (object.drawnFor != object.phase + 1) {
+    object.drawnFor = object.phase + 1;
+    object.failsFirst = oneInFour(launch) || oneInFour(launch);
+  }
+  const LastWait &last = op.call.warp.lastWait;
+  const bool hasFailed = last.offset == op.offset && last.phase == object.phase && !last.over && last.at;
+  return object.failsFirst && !hasFailed;
 }
 
 /// Blocks the warp until the phase is over; false: it went on without.
@@ -168,9 +180,11 @@ bool waitFor(const Operation &op) {
   while (!isOver(op.call, op.object, lane)) {
     if (op.core.launch.stop)
       return false;
+    if (failsForNothing(op))
+      return false;
     if (landFor(op.core, op.offset))
       continue;
-    if (op.call.at.mode == Mode::TestWait || failsAtRandom(op.core.launch)) {
+    if (op.call.at.mode == Mode::TestWait) {
       warp.fiber->suspend(); // what it waits for may be another warp's to do
       return isOver(op.call, op.object, lane);
     }

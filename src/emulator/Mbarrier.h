@@ -25,6 +25,10 @@ struct Mbarrier {
   uint32_t number = 0;   ///< among those of the block: what dates its phases
   uint32_t dated = 0;    ///< phases of objects that were here before
   uint64_t observed = 0; ///< phases of which somebody knows that they are complete
+  /// Of a shuffled schedule: the phase of which `failsFirst` was drawn, one more, and whether the first try of each
+  /// warp to wait for it fails.
+  uint64_t drawnFor = 0;
+  bool failsFirst = false;
   struct Copy {
     const Decoded *at = nullptr;
     Warp *issuer = nullptr; ///< of any block of the cluster
