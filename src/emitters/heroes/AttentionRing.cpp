@@ -130,22 +130,28 @@ private:
     // The others may still multiply the rows' factors.
     Value &rowTile = dots.front().rowTile;
     if (plan.storesInRowTile())
-      rowTile = ring.synchronized(rowTile);
+      rowTile = ring.synchronized(rowTile).front();
     outputs.store(sums, plan.storesInRowTile() ? rowTile : Value());
     storeResults();
   }
 
   void bringRows() {
+    Values brought;
+    bool isAnyCopied = false;
     for (ScoreProduct &dot : dots) {
       dot.bringRows();
-      Value &tile = dot.rowTile;
-      if (dot.rows.isCopied()) {
-        tile = xla_gpu::CommitCopiesOp::create(b, TypeRange(tile), ValueRange(tile)).getResult(0);
-        tile = xla_gpu::AwaitCopiesOp::create(b, TypeRange(tile), ValueRange(tile), uint64_t(0)).getResult(0);
-      }
-      tile = xla_gpu::PublishTilesOp::create(b, TypeRange(tile), ValueRange(tile)).getResult(0);
-      tile = ring.synchronized(tile);
+      brought.push_back(dot.rowTile);
+      isAnyCopied |= dot.rows.isCopied();
     }
+    auto all = [&] { return TypeRange(ValueRange(brought)); };
+    if (isAnyCopied) {
+      brought = Values(xla_gpu::CommitCopiesOp::create(b, all(), brought).getResults());
+      brought = Values(xla_gpu::AwaitCopiesOp::create(b, all(), brought, uint64_t(0)).getResults());
+    }
+    brought = Values(xla_gpu::PublishTilesOp::create(b, all(), brought).getResults());
+    brought = ring.synchronized(brought);
+    for (auto [dot, tile] : llvm::zip_equal(dots, brought))
+      dot.rowTile = tile;
   }
 
   /// The next stage, when it is filled.
@@ -191,12 +197,14 @@ private:
   Scores scoresOfBoth(Value &ofKeys) {
     ScoreProduct &first = dots.front(), &second = dots.back();
     ofKeys = arrived();
-    Scores scores = first.start(tiles, ofKeys);
+    Scores all = first.start(tiles, ofKeys);
+    const size_t count = all.size();
     Value ofSecond = arrived();
-    const Scores others = second.start(tiles, ofSecond);
-    scores = first.known(scores, /*open=*/1);
-    llvm::append_range(scores, second.known(others, /*open=*/0));
+    llvm::append_range(all, second.start(tiles, ofSecond));
+    all = awaitProducts(b, all);
     ring.release(ofSecond);
+    Scores scores = first.stored(ArrayRef(all).take_front(count));
+    llvm::append_range(scores, second.stored(ArrayRef(all).drop_front(count)));
     return scores;
   }
 
@@ -336,7 +344,7 @@ private:
     running.meetSums();
     if (plan.mayWeighHidden()) {
       Value any = running.anyOfBlock(meetHidden(running, sums), flags, [&](Value flags) {
-        Value there = ring.synchronized(flags);
+        Value there = ring.synchronized(flags).front();
         ring.tell();
         return there;
       });

@@ -61,8 +61,11 @@ SmallVector<Value> ScoreProduct::start(Value tiles, Value stage) {
 }
 
 SmallVector<Value> ScoreProduct::known(ArrayRef<Value> started, uint64_t open) {
-  return llvm::map_to_vector(awaitProducts(kernel.code(), started, open),
-                             [&](Value score) { return values.stored(score); });
+  return stored(awaitProducts(kernel.code(), started, open));
+}
+
+SmallVector<Value> ScoreProduct::stored(ArrayRef<Value> sums) {
+  return llvm::map_to_vector(sums, [&](Value sum) { return values.stored(sum); });
 }
 
 SmallVector<Value> ScoreProduct::multiply(Value tiles, Value stage) {

@@ -107,10 +107,10 @@ void TileRing::release(Value stage, Value where) {
                             where ? b.andI(isFirstOfGroup, where) : isFirstOfGroup);
 }
 
-Value TileRing::synchronized(Value tensor) {
-  auto barrier = xla_gpu::SyncThreadsOp::create(b, TypeRange(tensor), ValueRange(tensor));
+SmallVector<Value> TileRing::synchronized(ValueRange tensors) {
+  auto barrier = xla_gpu::SyncThreadsOp::create(b, TypeRange(tensors), tensors);
   barrier.setThreads(uint64_t(tile.threads()));
-  return barrier.getResult(0);
+  return SmallVector<Value>(barrier.getResults());
 }
 
 void TileRing::tell() {

@@ -40,7 +40,7 @@ public:
   void release(mlir::Value stage, mlir::Value where = {});
 
   /// A barrier of those that multiply.
-  mlir::Value synchronized(mlir::Value tensor);
+  llvm::SmallVector<mlir::Value> synchronized(mlir::ValueRange tensors);
   /// What is before it in those that multiply, and a barrier of theirs, is there behind `awaitTold` of who fills; once.
   void tell();
   void awaitTold();
