@@ -44,8 +44,8 @@ struct CompilerOptions {
   F32Dots f32Dots = F32Dots::F32;
   SoftmaxChoice softmax = SoftmaxChoice::Strict;
   Multiplier dots = Multiplier::Own, convolutions = Multiplier::Own;
-  std::optional<TileSizes>
-      tile; ///< that contractions are to have, and attention if it can; an error where they cannot, or none has it
+  /// That contractions are to have, and attention if it can; an error where they cannot, or where none has it.
+  std::optional<TileSizes> tile;
   ForcedChoices forced;                     ///< that are made for it; an error where they cannot be had
   FusionExplanation *explanation = nullptr; ///< where fuse() says why it fused what; null: nobody asks
   CacheSettings cache;                      ///< of the PTX of kernels of large modules; without a folder: none

@@ -34,6 +34,7 @@ public:
   /// starts are there.
   llvm::SmallVector<mlir::Value> start(mlir::Value tiles, mlir::Value stage);
   llvm::SmallVector<mlir::Value> known(llvm::ArrayRef<mlir::Value> started, uint64_t open);
+  /// Sums that are known, as scores are stored.
   llvm::SmallVector<mlir::Value> stored(llvm::ArrayRef<mlir::Value> sums);
 
   OperandTile rows, keys;
