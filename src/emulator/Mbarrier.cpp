@@ -166,11 +166,13 @@ bool failsForNothing(const Operation &op) {
   Mbarrier &object = op.object;
   if (object.drawnFor != object.phase + 1) {
     object.drawnFor = object.phase + 1;
-    object.failsFirst = oneInFour(launch) || oneInFour(launch);
+    object.willFail = oneInFour(launch) || oneInFour(launch) ? ~uint32_t(0) : 0;
   }
-  const LastWait &last = op.call.warp.lastWait;
-  const bool hasFailed = last.offset == op.offset && last.phase == object.phase && !last.over && last.at;
-  return object.failsFirst && !hasFailed;
+  const uint32_t own = uint32_t(1) << op.call.warp.warp; // a block has 32 warps at most
+  const bool fails = object.willFail & own;
+  // Once for each warp: who asks for several phases in turns comes to an end.
+  object.willFail &= ~own;
+  return fails;
 }
 
 /// Blocks the warp until the phase is over; false: it went on without.

@@ -25,10 +25,10 @@ struct Mbarrier {
   uint32_t number = 0;   ///< among those of the block: what dates its phases
   uint32_t dated = 0;    ///< phases of objects that were here before
   uint64_t observed = 0; ///< phases of which somebody knows that they are complete
-  /// Of a shuffled schedule: the phase of which `failsFirst` was drawn, one more, and whether the first try of each
-  /// warp to wait for it fails.
+  /// Of a shuffled schedule: for which phase it was drawn whether first tries fail, one more; and the warps of the
+  /// block, a bit each, whose first try is still to come and fails.
   uint64_t drawnFor = 0;
-  bool failsFirst = false;
+  uint32_t willFail = 0;
   struct Copy {
     const Decoded *at = nullptr;
     Warp *issuer = nullptr; ///< of any block of the cluster

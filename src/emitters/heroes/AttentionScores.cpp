@@ -275,11 +275,11 @@ Value AttentionScores::maskedLogit(int64_t row, Value key) {
   return plan.masksLogits ? hiddenLogit() : callAt(logitFunction, *plan.logits, row, key, noScores().front());
 }
 
-/// What stands for scores that nothing is made of.
 AttentionScores::Values AttentionScores::noSums() {
   return Values(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
 }
 
+/// What stands for scores that nothing is made of.
 AttentionScores::Scores AttentionScores::noScores() {
   return Scores(size_t(rowsOfThread * neighbours()), values.stored(values.zero()));
 }
