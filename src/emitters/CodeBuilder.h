@@ -65,6 +65,8 @@ public:
   // Floats.
   Value addF(Value a, Value b) { return mlir::arith::AddFOp::create(*this, a, b, flags); }
   Value subF(Value a, Value b) { return mlir::arith::SubFOp::create(*this, a, b, flags); }
+  /// Of numbers rounded as they are: where one is a product, no fma with what it was before.
+  Value differenceF(Value a, Value b) { return mlir::arith::SubFOp::create(*this, a, b); }
   Value mulF(Value a, Value b) { return mlir::arith::MulFOp::create(*this, a, b, flags); }
   Value divF(Value a, Value b) { return mlir::arith::DivFOp::create(*this, a, b, flags); }
   Value negF(Value a) { return mlir::arith::NegFOp::create(*this, a); }

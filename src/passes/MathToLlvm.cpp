@@ -117,6 +117,22 @@ struct ToFlushedPower : ConvertOpToLLVMPattern<math::Exp2Op> {
   }
 };
 
+/// LLVM and ptxas make one fma of a product and a difference, whatever flags it has, unless that names its rounding.
+struct ToRoundedDifference : ConvertOpToLLVMPattern<arith::SubFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LogicalResult matchAndRewrite(arith::SubFOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    if (!(type.isF32() || type.isF64()) || bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::contract))
+      return rewriter.notifyMatchFailure(op, "may be part of an fma");
+    auto name = rewriter.getStringAttr(type.isF32() ? "llvm.nvvm.add.rn.f" : "llvm.nvvm.add.rn.d");
+    Value negative = LLVM::FNegOp::create(rewriter, op.getLoc(), adaptor.getRhs());
+    Value both[] = {adaptor.getLhs(), negative};
+    rewriter.replaceOp(op, LLVM::CallIntrinsicOp::create(rewriter, op.getLoc(), type, name, both).getResult(0));
+    return success();
+  }
+};
+
 } // namespace
 
 void hloc::populateMathToLlvmPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
@@ -132,6 +148,7 @@ void hloc::populateMathToLlvmPatterns(const LLVMTypeConverter &converter, Rewrit
   // libdevice's function is this instruction, too; to read libdevice takes longer than many a kernel's passes.
   patterns.add<ToInstruction<math::Exp2Op>>(converter, "llvm.nvvm.ex2.approx.f32", "", /*benefit=*/2);
   patterns.add<ToFlushedPower>(converter, /*benefit=*/3);
+  patterns.add<ToRoundedDifference>(converter, /*benefit=*/2);
   patterns.add<ToLibdevice<math::Exp2Op>>(converter, "__nv_exp2f", "__nv_exp2");
   patterns.add<ToLibdevice<math::ExpM1Op>>(converter, "__nv_expm1f", "__nv_expm1");
   patterns.add<ToLibdevice<math::LogOp>>(converter, "__nv_logf", "__nv_log");

@@ -106,12 +106,12 @@ Value RunningRows::rebase(size_t row, Value base) {
   Row &own = rows[row];
   Value before = own.base, less = exponentBase(b, base), factor;
   if (areSumsRead) {
-    factor = exactPower(b, b.subF(before, less), /*flushes=*/true);
+    factor = exactPower(b, b.differenceF(before, less), /*flushes=*/true);
   } else {
     // As powers were made that are in the sum, and will be.
-    Value folded = b.subF(b.mulF(before, log2OfE), b.mulF(less, log2OfE));
+    Value folded = b.differenceF(b.mulF(before, log2OfE), b.mulF(less, log2OfE));
     Value isAny = b.orI(isLarge(before), isLarge(less));
-    factor = flushedPower(b, b.select(isAny, b.mulF(b.subF(before, less), log2OfE), folded));
+    factor = flushedPower(b, b.select(isAny, b.mulF(b.differenceF(before, less), log2OfE), folded));
   }
   own.sum = b.mulF(own.sum, factor);
   own.base = base;

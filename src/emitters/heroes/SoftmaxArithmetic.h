@@ -12,9 +12,10 @@ inline mlir::Value exponentBase(CodeBuilder &b, mlir::Value maximum) {
   return b.select(isLeast, b.floatingLike(maximum, 0), maximum);
 }
 
-/// A sum of exponentials less `maximum`, of the same less another.
+/// A sum of exponentials less `maximum`, of the same less another. Where the maximum stays this multiplies by 1, though
+/// it may be a product, whose rounding a multiply-add would bring back.
 inline mlir::Value rescaledSum(CodeBuilder &b, mlir::Value sum, mlir::Value maximum, mlir::Value newSubtrahend) {
-  return b.mulF(sum, mlir::math::ExpOp::create(b, b.subF(maximum, newSubtrahend), CodeBuilder::flags));
+  return b.mulF(sum, mlir::math::ExpOp::create(b, b.differenceF(maximum, newSubtrahend), CodeBuilder::flags));
 }
 
 inline constexpr double log2OfE = 1.4426950408889634;

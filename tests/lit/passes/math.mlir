@@ -37,6 +37,20 @@ func.func @approximate(%x: f32) -> (f32, f32, f32) {
   return %a, %b, %c : f32, f32, f32
 }
 
+// A difference that says nothing of `contract` is of numbers rounded as they are; one with leave may become an fma.
+// CHECK-LABEL: llvm.func @difference(
+// CHECK: %[[TIMES:.*]] = llvm.fmul
+// CHECK: %[[MINUS:.*]] = llvm.fneg
+// CHECK: llvm.call_intrinsic "llvm.nvvm.add.rn.f"(%[[TIMES]], %[[MINUS]])
+// CHECK: llvm.fsub
+// CHECK: llvm.return
+func.func @difference(%x: f32, %y: f32) -> (f32, f32) {
+  %times = arith.mulf %x, %x fastmath<contract> : f32
+  %rounded = arith.subf %times, %y : f32
+  %fused = arith.subf %times, %y fastmath<contract> : f32
+  return %rounded, %fused : f32, f32
+}
+
 // CHECK-LABEL: llvm.func @instructions(
 // CHECK: llvm.intr.fabs
 // CHECK: llvm.intr.floor
