@@ -2,6 +2,7 @@
 #include "emitters/ElementStorage.h"
 #include "emitters/Elementwise.h"
 
+#include "hloc/hlo/BesideOne.h"
 #include "hloc/hlo/OpcodeTable.h"
 #include "hloc/support/FloatFormat.h"
 
@@ -194,6 +195,8 @@ llvm::FailureOr<Value> emitFloatOp(const ElementwiseOp &op) {
   arith::FastMathFlags flags = CodeBuilder::flags;
   if (approximate(op.opcode(), type))
     flags = flags | arith::FastMathFlags::afn;
+  if (isTanhBesideOne(op.instr))
+    flags = flags | arith::FastMathFlags::reassoc;
   Value y = op.operands.size() > 1 ? toCompute(b, op.operand(1), type) : Value();
   return fromCompute(b, compute(FloatOp{op, b, toCompute(b, op.operand(0), type), y, flags}), op.resultType());
 }

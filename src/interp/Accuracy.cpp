@@ -1,7 +1,9 @@
 #include "interp/Accuracy.h"
 
-#include "hloc/support/Check.h"
 #include "interp/ElementwiseRules.h"
+
+#include "hloc/hlo/BesideOne.h"
+#include "hloc/support/Check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -69,6 +71,8 @@ Permitted permitted(const HloInstruction &instr, Backend backend) {
     made.ulps = 0.5; // no more, whatever was measured
   if (made.ulps > 0.5)
     made.ulps *= margin(instr.opcode(), type);
+  if (isTanhBesideOne(instr))
+    made.leastUnit = 0x1p-24; // as near 1
   made.subnormalUlps = subnormal ? subnormal->ulps * margin(instr.opcode(), type) : made.ulps;
   if (backend == Backend::Other && made.ulps > 0.5) {
     made.ulps = std::max(made.ulps, customary(type));

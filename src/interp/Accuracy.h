@@ -11,6 +11,7 @@ namespace hloc::interp {
 struct Permitted {
   double ulps = 0;
   double subnormalUlps = 0; ///< where the exact result is below the smallest normal number
+  double leastUnit = 0;     ///< that units in the last place count as at least; of 0, too
 };
 /// Of an elementwise op with a float or complex result: what was measured of hloc's kernels (Accuracy.def), and for
 /// other backends not less than what the field's compilers take for good.

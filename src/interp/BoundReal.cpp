@@ -352,9 +352,9 @@ private:
         last = std::max(last, grid.nearest(double(float(b))));
       }
     } else {
-      if (std::isfinite(a) && a != 0)
+      if (std::isfinite(a) && (a != 0 || allowed.leastUnit > 0))
         first = std::min(first, grid.above(a - error(a)));
-      if (std::isfinite(b) && b != 0)
+      if (std::isfinite(b) && (b != 0 || allowed.leastUnit > 0))
         last = std::max(last, grid.below(b + error(b)));
     }
     if (std::isnan(first) != std::isnan(last))
@@ -371,6 +371,8 @@ private:
                              grid.type() == ElementType::F32 && exact > 0 && std::isfinite(exact);
     const double ofPower = isFastPower ? 2 + 1.173 * std::fabs(std::log(exact)) : 0;
     const double ulps = std::max(allowed.ulps, ofPower);
+    if (allowed.leastUnit > grid.ulp(exact))
+      return ulps * allowed.leastUnit;
     bool subnormal = std::fabs(exact) < grid.smallestNormalNumber();
     double unit = subnormal ? std::min(grid.ulp(0), std::fabs(exact)) : grid.ulp(exact);
     return subnormal ? std::min(allowed.subnormalUlps * unit, std::max(std::fabs(exact), ulps * unit)) : ulps * unit;

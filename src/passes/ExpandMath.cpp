@@ -45,6 +45,11 @@ public:
   Value largerNumber(Value a, Value b) { return arith::MaxNumFOp::create(builder, loc, a, b); }
   /// 2^a by the hardware (ex2.approx): 2 ulp, subnormal results kept.
   Value exp2(Value a) { return LLVM::Exp2Op::create(builder, loc, builder.getF32Type(), a); }
+  /// The same in one instruction where zero may stand for subnormal results (ex2.approx.ftz).
+  Value flushedExp2(Value a) {
+    auto name = builder.getStringAttr("llvm.nvvm.ex2.approx.ftz.f32");
+    return LLVM::CallIntrinsicOp::create(builder, loc, builder.getF32Type(), name, a).getResult(0);
+  }
   /// log2(a) by the hardware (lg2.approx): error 2^-22 between 0.5 and 2, 2 ulp elsewhere; subnormal numbers too.
   Value log2(Value a) {
     auto name = builder.getStringAttr("llvm.nvvm.lg2.approx.f");
@@ -100,6 +105,14 @@ Value expandTanh(F32 f, Value x) {
   return f.select(small, x, quotient);
 }
 
+/// Half of 1 + tanh(x) is 1 / (1 + e^-2x): where tanh cannot be seen but beside 1, it need not be right near 0. Off by 2
+/// ulp, and by |x| ulp of e^-2x, whose share in it is as small as e^-2|x|; near -1 this is more than 1 + tanh has,
+/// which loses all digits there.
+Value expandHalfOfOnePlusTanh(F32 f, Value x) {
+  Value power = f.flushedExp2(f.mul(x, f.constant(-2 * 1.4426950408889634)));
+  return f.reciprocal(f.add(power, f.constant(1.0)));
+}
+
 /// Rational approximation of odd numerator and even denominator on [-3.74, 3.74]; beyond, erf rounds to one. Error
 /// below 7.5 ulp (of all 2^32 operands), of which the division may have 2.
 Value expandErf(F32 f, Value x) {
@@ -143,6 +156,14 @@ Value expandQuotient(F32 f, Value x, Value y) {
   Value remainder = f.fma(f.neg(product), y, x);
   Value corrected = f.fma(remainder, reciprocal, product);
   return f.select(f.differs(remainder, f.constant(0.0)), corrected, product);
+}
+
+/// 1 + tanh, in either order, or null.
+math::TanhOp tanhBesideOne(arith::AddFOp sum) {
+  for (auto [one, other] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())})
+    if (auto tanh = other.getDefiningOp<math::TanhOp>(); tanh && matchPattern(one, m_OneFloat()))
+      return tanh;
+  return nullptr;
 }
 
 using Expansion = Value (*)(F32, Value);
@@ -190,6 +211,10 @@ public:
   void expand(Operation *op) {
     if (auto division = dyn_cast<arith::DivFOp>(op))
       return expandDivision(division);
+    if (auto sum = dyn_cast<arith::AddFOp>(op))
+      return expandOnePlusTanh(sum);
+    if (auto tanh = dyn_cast<math::TanhOp>(op); tanh && isSeenBesideOneAlone(tanh))
+      return; // with these sums
     Expansion expansion = expansionOf(op, computeCapability);
     std::optional<Trigonometric> function = trigonometricOf(op);
     if (!expansion && !function)
@@ -228,6 +253,33 @@ private:
     OpBuilder builder(op);
     op.replaceAllUsesWith(expandQuotient(F32(builder, op.getLoc()), op.getLhs(), op.getRhs()));
     op.erase();
+  }
+
+  static bool isSeenBesideOneAlone(math::TanhOp tanh) {
+    return tanh.getType().isF32() && hasFlag(tanh, arith::FastMathFlags::reassoc) && llvm::all_of(tanh->getUsers(), [](Operation *user) {
+      auto sum = dyn_cast<arith::AddFOp>(user);
+      return sum && tanhBesideOne(sum);
+    });
+  }
+
+  /// With `reassoc`: the reference knows of it then. A gelu multiplies it by a half.
+  static void expandOnePlusTanh(arith::AddFOp sum) {
+    math::TanhOp tanh = tanhBesideOne(sum);
+    if (!tanh || !isSeenBesideOneAlone(tanh))
+      return;
+    OpBuilder builder(sum);
+    F32 f(builder, sum.getLoc());
+    Value half = expandHalfOfOnePlusTanh(f, tanh.getOperand());
+    auto product = sum->hasOneUse() ? dyn_cast<arith::MulFOp>(*sum->getUsers().begin()) : nullptr;
+    if (FloatAttr factor; product && matchPattern(product.getRhs(), m_Constant(&factor))) {
+      builder.setInsertionPoint(product);
+      product->setOperands({half, f.constant(2 * factor.getValueAsDouble())});
+    } else {
+      sum.replaceAllUsesWith(f.mul(half, f.constant(2.0)));
+    }
+    sum.erase();
+    if (tanh->use_empty())
+      tanh.erase();
   }
 
   int64_t computeCapability;
