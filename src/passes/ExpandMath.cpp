@@ -105,8 +105,8 @@ Value expandTanh(F32 f, Value x) {
   return f.select(small, x, quotient);
 }
 
-/// Half of 1 + tanh(x) is 1 / (1 + e^-2x): where tanh cannot be seen but beside 1, it need not be right near 0. Off by 2
-/// ulp, and by |x| ulp of e^-2x, whose share in it is as small as e^-2|x|; near -1 this is more than 1 + tanh has,
+/// Half of 1 + tanh(x) is 1 / (1 + e^-2x): where tanh cannot be seen but beside 1, it need not be right near 0. Off by
+/// 2 ulp, and by |x| ulp of e^-2x, whose share in it is as small as e^-2|x|; near -1 this is more than 1 + tanh has,
 /// which loses all digits there.
 Value expandHalfOfOnePlusTanh(F32 f, Value x) {
   Value power = f.flushedExp2(f.mul(x, f.constant(-2 * 1.4426950408889634)));
@@ -256,10 +256,11 @@ private:
   }
 
   static bool isSeenBesideOneAlone(math::TanhOp tanh) {
-    return tanh.getType().isF32() && hasFlag(tanh, arith::FastMathFlags::reassoc) && llvm::all_of(tanh->getUsers(), [](Operation *user) {
-      auto sum = dyn_cast<arith::AddFOp>(user);
-      return sum && tanhBesideOne(sum);
-    });
+    return tanh.getType().isF32() && hasFlag(tanh, arith::FastMathFlags::reassoc) &&
+           llvm::all_of(tanh->getUsers(), [](Operation *user) {
+             auto sum = dyn_cast<arith::AddFOp>(user);
+             return sum && tanhBesideOne(sum);
+           });
   }
 
   /// With `reassoc`: the reference knows of it then. A gelu multiplies it by a half.

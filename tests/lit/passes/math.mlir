@@ -37,6 +37,42 @@ func.func @approximate(%x: f32) -> (f32, f32, f32) {
   return %a, %b, %c : f32, f32, f32
 }
 
+// 1 + tanh where nothing else reads tanh, which `reassoc` allows: half of it is 1 / (1 + e^-2x), and a gelu takes half.
+// CHECK-LABEL: llvm.func @beside_one(
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
+// CHECK: %[[HALF:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+// CHECK-NOT: llvm.fdiv
+// CHECK: %[[OTHER:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+// CHECK: %[[WHOLE:.*]] = llvm.fmul %[[OTHER]]
+// CHECK: llvm.insertvalue %[[HALF]]
+// CHECK: llvm.insertvalue %[[WHOLE]]
+func.func @beside_one(%x: f32, %y: f32) -> (f32, f32) {
+  %one = arith.constant 1.0 : f32
+  %half = arith.constant 0.5 : f32
+  %tanh = math.tanh %x fastmath<contract,reassoc> : f32
+  %sum = arith.addf %tanh, %one fastmath<contract> : f32
+  %gelu = arith.mulf %sum, %half fastmath<contract> : f32
+  %again = math.tanh %y fastmath<contract,reassoc> : f32
+  %other = arith.addf %one, %again fastmath<contract> : f32
+  return %gelu, %other : f32, f32
+}
+
+// Not without leave, and not where anything else reads it.
+// CHECK-LABEL: llvm.func @beside_others(
+// CHECK-NOT: ex2
+// CHECK-COUNT-2: llvm.fdiv
+// CHECK-NOT: ex2
+// CHECK: return
+func.func @beside_others(%x: f32, %y: f32) -> (f32, f32) {
+  %one = arith.constant 1.0 : f32
+  %tanh = math.tanh %x fastmath<contract> : f32
+  %sum = arith.addf %tanh, %one fastmath<contract> : f32
+  %again = math.tanh %y fastmath<contract,reassoc> : f32
+  %other = arith.addf %one, %again fastmath<contract> : f32
+  %product = arith.mulf %again, %other fastmath<contract> : f32
+  return %sum, %product : f32, f32
+}
+
 // A difference that says nothing of `contract` is of numbers rounded as they are; one with leave may become an fma.
 // CHECK-LABEL: llvm.func @difference(
 // CHECK: %[[TIMES:.*]] = llvm.fmul

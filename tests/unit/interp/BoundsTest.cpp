@@ -170,6 +170,21 @@ TEST_CASE("a function has its neighbours, not more") {
   CHECK_FALSE(admits(r, 1, 1e-40));
 }
 
+TEST_CASE("tanh that only sums with 1 read may be off as near 1, at 0 as well; read otherwise not") {
+  const std::string begin = "ENTRY e { x = f32[2] parameter(0)\n c = bf16[] constant(1)\n d = f32[] convert(c)\n"
+                            "one = f32[2] broadcast(d), dimensions={}\n t = f32[2] tanh(x)\n";
+  constexpr double unit = 0x1p-24; // of floats below 1
+  AdmissibleArray beside = Program(begin + "ROOT r = f32[2] add(one, t) }").run({f32({0, -30})});
+  CHECK(admits(beside, 0, 1 - 4 * unit));
+  CHECK(admits(beside, 0, 1 + 4 * unit));
+  CHECK_FALSE(admits(beside, 0, 1 - 12 * unit));
+  CHECK(admits(beside, 1, 1.75e-26)); // 1 + tanh(-30)
+  for (std::string sum :
+       {"s = f32[2] add(one, t)\n ROOT r = f32[2] subtract(s, t) }", "ROOT r = f32[2] subtract(one, t) }",
+        "two = f32[2] add(one, one)\n s = f32[2] add(two, t)\n ROOT r = f32[2] subtract(s, one) }"})
+    CHECK_FALSE(admits(Program(begin + sum).run({f32({0, -30})}), 0, 1 - 4 * unit));
+}
+
 TEST_CASE("what is rounded to fewer bits branches only at a boundary") {
   Program p("ENTRY e { x = f32[400] parameter(0)\n y = f32[400] exponential(x)\n ROOT r = bf16[400] convert(y) }");
   std::vector<double> x;
