@@ -193,8 +193,10 @@ public:
         ptx::print(trial.mutant.apply(*kernel.module), os);
         bad |= !writeFile(trial.file, text, error);
         keep(trial, text);
+        // One seed shows that an explained mutant is killed and its row wrong, but for luck; --explained tries all.
+        const unsigned seeds = options.explained || !explained.count(keyOf(trial)) ? options.seeds : 1;
         HlocJob &job = jobs.emplace_back();
-        for (unsigned seed = 0; seed < options.seeds; ++seed)
+        for (unsigned seed = 0; seed < seeds; ++seed)
           job.commands.push_back(kernel.run(trial.file, seed));
         job.mustWork = job.commands.size();
       }
