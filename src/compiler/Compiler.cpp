@@ -7,6 +7,7 @@
 #include "compiler/Remarks.h"
 #include "compiler/Selection.h"
 #include "hloc/codegen/Ptx.h"
+#include "hloc/hlo/BesideOne.h"
 #include "hloc/hlo/Printer.h"
 #include "hloc/hlo/Verifier.h"
 #include "hloc/parser/Parser.h"
@@ -67,6 +68,7 @@ std::unique_ptr<HloModule> Compiler::parse(std::shared_ptr<const SourceFile> fil
     TimedScope scope(observer, "verify");
     if (!verify(*module, diagnostics))
       return nullptr;
+    markTanhBesideOne(*module); // asks what is known to be right
   }
   return module;
 }

@@ -2,27 +2,19 @@
 // The mark of a softmax that may be made in one pass (decisions/0021): on the convert that rounds its undivided
 // weights, at any scale, and on the dot that adds their products up.
 
-#include "hloc/hlo/HloInstruction.h"
+#include "hloc/hlo/FrontendMark.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 namespace hloc {
 
-/// One of the attributes that other readers of HLO pass on.
 inline constexpr llvm::StringLiteral onlineSoftmaxMark = "hloc_softmax=\"online\"";
 
 inline Attribute onlineSoftmaxAttribute() {
   return {AttributeKey::FrontendAttributes, llvm::StringRef("{hloc_softmax=\"online\"}")};
 }
 
-inline bool hasOnlineSoftmaxMark(const HloInstruction &instr) {
-  const llvm::StringRef attributes = instr.string(AttributeKey::FrontendAttributes);
-  for (size_t at = attributes.find(onlineSoftmaxMark); at != llvm::StringRef::npos;
-       at = attributes.find(onlineSoftmaxMark, at + 1))
-    if (llvm::StringRef before = attributes.take_front(at).rtrim(); before.ends_with("{") || before.ends_with(","))
-      return true;
-  return false;
-}
+inline bool hasOnlineSoftmaxMark(const HloInstruction &instr) { return hasFrontendMark(instr, onlineSoftmaxMark); }
 
 /// Of an f32 to what has 16 bits, or of a dot of f32; others are what they are without it.
 inline bool isOnlineSoftmax(const HloInstruction &instr) {

@@ -1,5 +1,6 @@
 // Which results are admissible: one value where nothing rounds, neighbours where a rounding is open, never more.
 #include "hloc/interp/Bounds.h"
+#include "hloc/hlo/BesideOne.h"
 #include "hloc/parser/Parser.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -40,6 +41,7 @@ struct Program {
     diagnostics.print(os, false);
     INFO(messages);
     REQUIRE(module);
+    markTanhBesideOne(*module);
   }
   AdmissibleArray run(const std::vector<Literal> &arguments, Backend backend = Backend::Hloc) {
     llvm::FailureOr<BoundedResult> result = interpretBounds(*module, arguments, backend, diagnostics);
