@@ -1,5 +1,6 @@
 #include "fusion/OpWork.h"
 
+#include "hloc/hlo/BesideOne.h"
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/OpcodeTable.h"
 #include "hloc/kernel/TargetInfo.h"
@@ -77,6 +78,8 @@ double elementwiseWork(const HloInstruction &instr) {
   const ElementType type = instr.shape().isArray() ? instr.shape().elementType() : ElementType::F32;
   if (instr.opcode() == Opcode::Convert)
     return deviceBits(type) < 16 ? 6 : 1;
+  if (isTanhBesideOne(instr))
+    return 6; // a product, a power, a reciprocal
   const ElementwiseWork &row = elementwiseRow(instr.opcode());
   if (row.floats == 1)
     return isComplex(type) ? 4 : 1;
