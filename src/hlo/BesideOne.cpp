@@ -1,7 +1,6 @@
 #include "hloc/hlo/BesideOne.h"
 
 #include "hloc/hlo/HloComputation.h"
-#include "hloc/hlo/HloEditor.h"
 #include "hloc/hlo/Literal.h"
 
 namespace hloc {
