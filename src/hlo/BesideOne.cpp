@@ -1,10 +1,15 @@
 #include "hloc/hlo/BesideOne.h"
 
+#include "hloc/hlo/FrontendMark.h"
 #include "hloc/hlo/HloComputation.h"
+#include "hloc/hlo/HloEditor.h"
+#include "hloc/hlo/HloModule.h"
 #include "hloc/hlo/Literal.h"
 
 namespace hloc {
 namespace {
+
+constexpr llvm::StringLiteral besideOneMark = "hloc_tanh=\"beside_one\"";
 
 /// 1 everywhere, in one dimension or any.
 bool isOne(const HloInstruction *value) {
@@ -23,17 +28,18 @@ bool isOfF32(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Tanh && instr.shape().isArray() && instr.shape().elementType() == ElementType::F32;
 }
 
-bool isReadBesideOne(const HloInstruction &tanh, llvm::ArrayRef<HloInstruction *> users) {
-  return !users.empty() && tanh.parent()->root() != &tanh && llvm::all_of(users, [&](const HloInstruction *user) {
-    return user->opcode() == Opcode::Add && isOne(user->operand(user->operand(0) == &tanh ? 1 : 0));
-  });
+bool isReadBesideOne(const HloEditor &editor, const HloInstruction *tanh) {
+  return editor.isUsed(tanh) && editor.root() != tanh && llvm::all_of(editor.uses(tanh), [](const HloUse &use) {
+           return use.user->opcode() == Opcode::Add && isOne(use.user->operand(1 - use.operand));
+         });
 }
 
-llvm::StringRef withMark(llvm::StringRef attributes, HloArena &arena) {
+/// `attributes`: `{name="value",...}`, or nothing.
+std::string withMark(llvm::StringRef attributes) {
   llvm::StringRef others = attributes.trim();
   others.consume_front("{");
-  const std::string mark = "{hloc_tanh=\"beside_one\"";
-  return arena.save(others.empty() || others.ltrim().starts_with("}") ? mark + "}" : mark + "," + others.str());
+  const std::string mark = "{" + besideOneMark.str();
+  return others.empty() || others.ltrim().starts_with("}") ? mark + "}" : mark + "," + others.str();
 }
 
 } // namespace
@@ -42,19 +48,14 @@ void markTanhBesideOne(HloModule &module) {
   for (const auto &computation : module.computations()) {
     if (llvm::none_of(computation->instructions(), [](const HloInstruction *each) { return isOfF32(*each); }))
       continue;
-    const HloUsers users(*computation);
-    for (HloInstruction *instr : computation->instructions()) {
-      if (!isOfF32(*instr) || isTanhBesideOne(*instr) || !isReadBesideOne(*instr, users.of(instr)))
-        continue;
-      const llvm::StringRef marked = withMark(instr->string(AttributeKey::FrontendAttributes), module.arena());
-      llvm::SmallVector<Attribute, 8> attributes(instr->attributes());
-      llvm::erase_if(attributes, [](const Attribute &each) { return each.key == AttributeKey::FrontendAttributes; });
-      attributes.insert(
-          llvm::find_if(attributes, [](const Attribute &each) { return each.key > AttributeKey::FrontendAttributes; }),
-          {AttributeKey::FrontendAttributes, marked});
-      module.arena().setAttributes(*instr, attributes);
-    }
+    HloEditor editor(*computation);
+    for (HloInstruction *instr = editor.first(); instr; instr = editor.next(instr))
+      if (isOfF32(*instr) && !isTanhBesideOne(*instr) && isReadBesideOne(editor, instr))
+        editor.setAttribute(instr, {AttributeKey::FrontendAttributes,
+                                    module.arena().save(withMark(instr->string(AttributeKey::FrontendAttributes)))});
   }
 }
+
+bool isTanhBesideOne(const HloInstruction &instr) { return isOfF32(instr) && hasFrontendMark(instr, besideOneMark); }
 
 } // namespace hloc

@@ -256,7 +256,7 @@ private:
   }
 
   static bool isSeenBesideOneAlone(math::TanhOp tanh) {
-    return tanh.getType().isF32() && hasFlag(tanh, arith::FastMathFlags::reassoc) &&
+    return tanh.getType().isF32() && hasFlag(tanh, arith::FastMathFlags::reassoc) && !tanh->use_empty() &&
            llvm::all_of(tanh->getUsers(), [](Operation *user) {
              auto sum = dyn_cast<arith::AddFOp>(user);
              return sum && tanhBesideOne(sum);

@@ -3,17 +3,15 @@
 // few instructions where tanh alone, right near 0 as well, takes twenty. What is read decides, before any pass changes
 // it, so that kernels and reference say the same of it.
 
-#include "hloc/hlo/FrontendMark.h"
-#include "hloc/hlo/HloModule.h"
-
 namespace hloc {
+
+class HloInstruction;
+class HloModule;
 
 /// Marks all of a module's that are of f32.
 void markTanhBesideOne(HloModule &module);
 
-inline bool isTanhBesideOne(const HloInstruction &instr) {
-  return instr.opcode() == Opcode::Tanh && instr.shape().isArray() && instr.shape().elementType() == ElementType::F32 &&
-         hasFrontendMark(instr, "hloc_tanh=\"beside_one\"");
-}
+/// Of f32, with the mark.
+bool isTanhBesideOne(const HloInstruction &instr);
 
 } // namespace hloc

@@ -14,8 +14,6 @@ inline Attribute onlineSoftmaxAttribute() {
   return {AttributeKey::FrontendAttributes, llvm::StringRef("{hloc_softmax=\"online\"}")};
 }
 
-inline bool hasOnlineSoftmaxMark(const HloInstruction &instr) { return hasFrontendMark(instr, onlineSoftmaxMark); }
-
 /// Of an f32 to what has 16 bits, or of a dot of f32; others are what they are without it.
 inline bool isOnlineSoftmax(const HloInstruction &instr) {
   auto has = [](const Shape &shape, std::initializer_list<ElementType> types) {
@@ -25,7 +23,7 @@ inline bool isOnlineSoftmax(const HloInstruction &instr) {
                          ? has(instr.operand(0)->shape(), {ElementType::F32}) &&
                                has(instr.shape(), {ElementType::BF16, ElementType::F16})
                          : instr.opcode() == Opcode::Dot && has(instr.shape(), {ElementType::F32});
-  return mayBe && hasOnlineSoftmaxMark(instr);
+  return mayBe && hasFrontendMark(instr, onlineSoftmaxMark);
 }
 
 } // namespace hloc
