@@ -178,13 +178,15 @@ struct Image {
   /// Host code of a kernel of which so many warps run from now on; null if the host's compiler does not take it.
   WarpFunction translated(const Kernel &kernel, uint64_t warps, const EmulatorOptions &options,
                           DiagnosticEngine &diagnostics) {
-    const bool quickly = !pays(kernel, warps, options);
+    const HostCode asked = options.hostCode;
+    const bool quickly = asked == HostCode::Fitting ? !pays(kernel, warps) : asked == HostCode::Shared;
     WarpFunction &found = code[{kernel.name, options.countEvents, options.approximationSeed, quickly}];
     if (!found)
       found = translator->translate(kernel,
                                     {.count = options.countEvents,
                                      .approximationSeed = options.approximationSeed,
                                      .quickly = quickly,
+                                     .shared = asked == HostCode::Shared,
                                      .rotates = !findPollingLoops(kernel).branches.empty()},
                                     diagnostics);
     return found;
@@ -195,9 +197,10 @@ struct Image {
 
 private:
   /// Whether good code saves more time than it takes. Of a long kernel it takes time that grows faster than its length.
-  bool pays(const Kernel &kernel, uint64_t warps, const EmulatorOptions &options) const {
+  bool pays(const Kernel &kernel, uint64_t warps) const {
     constexpr size_t longKernel = 2000;
-    return kernel.code.size() <= longKernel && launched.lookup(kernel.name) + warps > options.manyWarps;
+    constexpr uint64_t manyWarps = 8192;
+    return kernel.code.size() <= longKernel && launched.lookup(kernel.name) + warps > manyWarps;
   }
 
   std::map<std::tuple<std::string, bool, std::optional<uint64_t>, bool>, WarpFunction> code;

@@ -12,6 +12,7 @@
 #include "hloc/emulator/Emulator.h"
 #include "hloc/support/Check.h"
 
+#include "fmt/format.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/Support/DJB.h"
@@ -296,11 +297,20 @@ llvm::Value *WarpCode::upperWord(const Decoded &d) {
   return ir.CreateSelect(ir.CreateFCmpUNO(exact, exact), splatInt(64, canonical), bits);
 }
 
+/// Of all approximate instructions of the kernel of this kind, `build` makes one function.
+llvm::Value *WarpCode::outOfLine(const Decoded &d, IrType *result, ArrayRef<Value *> operands,
+                                 function_ref<Value *(ArrayRef<Value *>)> build) {
+  std::string name = fmt::format("{}.{}.{}{}{}", std::string_view(nameOf(d.opcode)), int(d.mode), int(d.type.kind),
+                                 d.type.bits, d.ftz ? ".ftz" : "");
+  return outOfLine(name, result, operands, build);
+}
+
 bool WarpCode::lowerApproximate(const Decoded &d) {
   if (d.type.lanes == 2)
     return lowerPacked(d);
   if (d.type.bits == 16) {
-    write(d.operands[0], approximateHalf(d, read(d.operands[1], 16)));
+    write(d.operands[0], outOfLine(d, intLanes(16), read(d.operands[1], 16),
+                                   [&](ArrayRef<Value *> v) { return approximateHalf(d, v[0]); }));
     return true;
   }
   if (d.type.bits == 64) {
@@ -315,13 +325,16 @@ bool WarpCode::lowerApproximate(const Decoded &d) {
     return true;
   }
   SmallVector<Value *, 2> operands;
-  for (const Source &operand : ArrayRef(d.operands).drop_front()) {
-    Value *value = readFloat(operand, d.type);
-    operands.push_back(d.ftz ? flush(value, d.type) : value);
-  }
-  Value *result = approximateSingle(d, operands);
+  for (const Source &operand : ArrayRef(d.operands).drop_front())
+    operands.push_back(readFloat(operand, d.type));
+  auto flushed = [&](Value *value) { return d.ftz ? flush(value, d.type) : value; };
+  Value *result = outOfLine(d, lanes(ir.getFloatTy()), operands, [&](ArrayRef<Value *> v) -> Value * {
+    SmallVector<Value *, 2> arguments(map_range(v, flushed));
+    Value *value = approximateSingle(d, arguments);
+    return value ? flushed(value) : nullptr;
+  });
   if (result)
-    writeFloat(d, result);
+    writeFlushed(d, result);
   return result != nullptr;
 }
 

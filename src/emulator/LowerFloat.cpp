@@ -4,6 +4,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
 
 #include <bit>
 #include <cmath>
@@ -21,8 +22,36 @@ llvm::Value *WarpCode::fromHalf(Value *bits, Type type) {
   return ir.CreateBitCast(ir.CreateShl(resize(bits, 32, false), splatInt(32, 16)), lanes(ir.getFloatTy()));
 }
 
+/// Calls what `build` makes of the operands: one function of the module for each name. What takes many host
+/// instructions and stands in a kernel hundreds of times is translated once this way. It may not touch memory. Null if
+/// `build` gives null.
+llvm::Value *WarpCode::outOfLine(const Twine &name, IrType *result, ArrayRef<Value *> operands,
+                                 function_ref<Value *(ArrayRef<Value *>)> build) {
+  Function *callee = module.getFunction(name.str());
+  if (!callee) {
+    IRBuilder<>::InsertPointGuard guard(ir);
+    SmallVector<IrType *, 2> types(map_range(operands, [](Value *operand) { return operand->getType(); }));
+    callee = Function::Create(FunctionType::get(result, types, false), GlobalValue::InternalLinkage, name, module);
+    callee->setDoesNotAccessMemory();
+    callee->setWillReturn();
+    ir.SetInsertPoint(BasicBlock::Create(context, "", callee));
+    Value *value = build(SmallVector<Value *, 2>(make_pointer_range(callee->args())));
+    if (!value) {
+      callee->eraseFromParent();
+      return nullptr;
+    }
+    ir.CreateRet(value);
+  }
+  return ir.CreateCall(callee, operands);
+}
+
 /// f32 to the bits of f16 or bf16, to nearest even; NaN gives 0x7fff.
 llvm::Value *WarpCode::toHalf(Value *value, Type type) {
+  return outOfLine(type.kind == TypeClass::Float ? "to.f16" : "to.bf16", intLanes(16), value,
+                   [&](ArrayRef<Value *> v) { return roundedToHalf(v[0], type); });
+}
+
+llvm::Value *WarpCode::roundedToHalf(Value *value, Type type) {
   Value *isNan = ir.CreateFCmpUNO(value, value);
   Value *bits;
   if (type.kind == TypeClass::Float) {
@@ -77,8 +106,10 @@ llvm::Value *WarpCode::flushHalf(Value *bits, Type type) {
 }
 
 void WarpCode::writeFloat(const Decoded &d, Value *value) {
-  if (d.ftz)
-    value = flush(value, {TypeClass::Float, 32, 1});
+  writeFlushed(d, d.ftz ? flush(value, {TypeClass::Float, 32, 1}) : value);
+}
+
+void WarpCode::writeFlushed(const Decoded &d, Value *value) {
   if (d.saturate)
     value = saturate(value);
   if (d.type.bits == 16) {
@@ -87,7 +118,7 @@ void WarpCode::writeFloat(const Decoded &d, Value *value) {
     return;
   }
   const Source &to = d.operands[0];
-  if (to.kind != Source::Kind::Register || live.bitsSeen(to.slot))
+  if (to.kind != Source::Kind::Register || bitsSeen(to.slot))
     value = canonicalNan(value);
   write(to, ir.CreateBitCast(value, intLanes(d.type.bits)));
 }
@@ -131,7 +162,8 @@ llvm::Value *WarpCode::minMax(const Decoded &d, Value *a, Value *b, Value *) {
   bool isMin = d.opcode == Opcode::Min;
   Intrinsic::ID id = d.nan ? (isMin ? Intrinsic::minimum : Intrinsic::maximum)
                            : (isMin ? Intrinsic::minimumnum : Intrinsic::maximumnum);
-  return ir.CreateBinaryIntrinsic(id, a, b);
+  return outOfLine(Intrinsic::getBaseName(id) + (d.type.bits == 64 ? ".f64" : ".f32"), a->getType(), {a, b},
+                   [&](ArrayRef<Value *> v) { return ir.CreateBinaryIntrinsic(id, v[0], v[1]); });
 }
 
 /// One operation in its own precision, rounded to nearest. 16-bit operands come as f32: sum, difference and product of
@@ -390,7 +422,8 @@ bool WarpCode::lowerPacked(const Decoded &d) {
         return false;
       }
     } else if (d.approximate) {
-      result = approximateHalf(d, bitsOf(d.operands[1]));
+      result = outOfLine(d, intLanes(16), bitsOf(d.operands[1]),
+                         [&](ArrayRef<Value *> v) { return approximateHalf(d, v[0]); });
     } else {
       SmallVector<Value *, 3> arguments;
       for (const Source &operand : ArrayRef(d.operands).drop_front()) {

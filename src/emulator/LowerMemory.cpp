@@ -10,7 +10,7 @@ using namespace llvm;
 
 llvm::Value *WarpCode::address(const Source &source) {
   if (source.kind == Source::Kind::Constant)
-    return splatInt(64, source.value);
+    return constantOf(source, 64);
   Source base = source;
   base.value = 0;
   // Addresses held in 32 bits wrap there: a table in local memory may be indexed from before its first element.
@@ -18,7 +18,7 @@ llvm::Value *WarpCode::address(const Source &source) {
   unsigned bits = isNarrow ? 32 : 64;
   Value *value = read(base, bits);
   if (source.value)
-    value = ir.CreateAdd(value, ConstantInt::get(intLanes(bits), APInt(bits, source.value, false, true)));
+    value = ir.CreateAdd(value, offsetOf(source, bits));
   return resize(value, 64, false);
 }
 

@@ -47,6 +47,7 @@ struct Type {
   unsigned width() const { return bits * lanes; } ///< of the register that holds it
   bool isFloat() const { return kind == TypeClass::Float || kind == TypeClass::Bfloat; }
   bool isSigned() const { return kind == TypeClass::Signed; }
+  bool operator==(const Type &) const = default;
 };
 
 enum class Opcode : uint8_t {
@@ -184,6 +185,43 @@ enum class Mode : uint8_t {
   TensorMapAcquire
 };
 
+/// What an instruction does, whatever its operands: the opcode and all that follows from its modifiers.
+struct Operation {
+  Opcode opcode;
+  Type type, from; ///< `from`: source of cvt, mma inputs
+  Type typeB, typeC;
+  Rounding rounding = Rounding::Nearest;
+  bool integral = false, ftz = false, saturate = false, nan = false, wrap = false, transposed = false, reduce = false;
+  bool approximate = false;  ///< .approx, .full: a result near the exact one will do
+  bool tiesAway = false;     ///< cvt.rna: ties away from zero
+  bool relu = false;         ///< negative results become +0
+  bool satfinite = false;    ///< overflow and infinity become the largest finite value
+  bool xorSign = false;      ///< min, max: .xorsign.abs
+  bool magnitudes = false;   ///< min, max of three: .abs
+  bool partial = false;      ///< see above
+  bool byParity = false;     ///< waits for the phase of a parity, not for that of a state
+  bool transposedB = false;  ///< wgmma: b lies along n; `transposed`: a along m
+  bool negated = false;      ///< wgmma: products are subtracted
+  bool ignoreSource = false; ///< cp.async: its last operand is a predicate, and where it is true zeros are copied
+  bool strong = false;       ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
+  bool acquires = false, releases = false; ///< .acquire, .release, .acq_rel, fences
+  Scope scope = Scope::Device;             ///< of strong accesses and fences: means nothing to threads outside of it
+  bool nonCoherent = false;                ///< .nc
+  bool im2col = false;                     ///< cp.async.bulk.tensor: .im2col, .im2col_no_offs
+  bool offset = false;                     ///< with offsets of pixels
+  bool multicast = false;                  ///< .multicast::cluster
+  uint8_t field = 0;                       ///< tensormap.replace: a TensorMapField
+  bool aligned = false;                    ///< of barriers of the cluster: all lanes of a warp come together
+  uint8_t count = 1;                       ///< vector length of ld, st, atom, red, ldmatrix
+  uint8_t results = 0;                     ///< the first so many operands are written
+  std::array<uint16_t, 3> shape = {};      ///< of mma
+  Space space = Space::Generic;
+  Mode mode = Mode::None, combine = Mode::None;
+  Compare compare = Compare::Eq;
+
+  bool operator==(const Operation &) const = default;
+};
+
 /// Forms that differ from the order of operands in the text:
 ///   bar, barrier   mode None (sync) and Arrive: {id, count}; And, Or, Popc (red): {result, id, count, predicate};
 ///                  count 0 is the whole block. All: bar.warp.sync {member mask}
@@ -215,39 +253,8 @@ enum class Mode : uint8_t {
 ///                  BulkStore: {global address, shared address, bytes}; `combine`, `type`: the operation of cp.reduce.
 ///                  Commit; WaitGroup {groups left}, `partial`: .read
 ///   shfl, match.all, elect, vote  {result or result|predicate, ...}
-struct Decoded {
-  Opcode opcode;
-  Type type, from; ///< `from`: source of cvt, mma inputs
-  Type typeB, typeC;
-  Rounding rounding = Rounding::Nearest;
-  bool integral = false, ftz = false, saturate = false, nan = false, wrap = false, transposed = false, reduce = false;
-  bool approximate = false;  ///< .approx, .full: a result near the exact one will do
-  bool tiesAway = false;     ///< cvt.rna: ties away from zero
-  bool relu = false;         ///< negative results become +0
-  bool satfinite = false;    ///< overflow and infinity become the largest finite value
-  bool xorSign = false;      ///< min, max: .xorsign.abs
-  bool magnitudes = false;   ///< min, max of three: .abs
-  bool partial = false;      ///< see above
-  bool byParity = false;     ///< waits for the phase of a parity, not for that of a state
-  bool transposedB = false;  ///< wgmma: b lies along n; `transposed`: a along m
-  bool negated = false;      ///< wgmma: products are subtracted
-  bool watched = false;      ///< calls MachineFunctions::touch, or is a wgmma to look at: see RegisterHazards.h
-  bool ignoreSource = false; ///< cp.async: its last operand is a predicate, and where it is true zeros are copied
-  bool strong = false;       ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
-  bool acquires = false, releases = false; ///< .acquire, .release, .acq_rel, fences
-  Scope scope = Scope::Device;             ///< of strong accesses and fences: means nothing to threads outside of it
-  bool nonCoherent = false;                ///< .nc
-  bool im2col = false;                     ///< cp.async.bulk.tensor: .im2col, .im2col_no_offs
-  bool offset = false;                     ///< with offsets of pixels
-  bool multicast = false;                  ///< .multicast::cluster
-  uint8_t field = 0;                       ///< tensormap.replace: a TensorMapField
-  bool aligned = false;                    ///< of barriers of the cluster: all lanes of a warp come together
-  uint8_t count = 1;                       ///< vector length of ld, st, atom, red, ldmatrix
-  uint8_t results = 0;                     ///< the first so many operands are written
-  std::array<uint16_t, 3> shape = {};      ///< of mma
-  Space space = Space::Generic;
-  Mode mode = Mode::None, combine = Mode::None;
-  Compare compare = Compare::Eq;
+struct Decoded : Operation {
+  bool watched = false; ///< calls MachineFunctions::touch, or is a wgmma to look at: see RegisterHazards.h
   Source guard;
   Source carryIn, carryOut;
   std::vector<Source> operands;

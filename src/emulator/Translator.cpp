@@ -39,6 +39,7 @@ struct Translator::Impl {
   std::unique_ptr<orc::LLJIT> jit;
   std::unique_ptr<TargetMachine> target;
   unsigned numFunctions = 0;
+  BumpPtrAllocator records; ///< that the code refers to
 };
 
 Translator::Translator() : impl(std::make_unique<Impl>()) {}
@@ -186,7 +187,7 @@ WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions 
   module->setDataLayout(impl->jit->getDataLayout());
   module->setTargetTriple(impl->target->getTargetTriple());
   std::string name = ("warp" + Twine(impl->numFunctions++)).str();
-  if (!WarpCode(*module, kernel, impl->machine, options, diagnostics).build(name))
+  if (!WarpCode(*module, kernel, impl->machine, options, impl->records, diagnostics).build(name))
     return nullptr;
 #ifndef NDEBUG
   std::string wrong;

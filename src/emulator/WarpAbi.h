@@ -79,6 +79,7 @@ struct TranslateOptions {
   uint32_t chunkInstructions = 400; ///< kernels of more than twice as many are cut into several host functions
   std::optional<uint64_t> approximationSeed = {}; ///< as EmulatorOptions::approximationSeed
   bool quickly = false; ///< without optimisation: for what runs so few warps that better code does not pay
+  bool shared = false;  ///< with it: as calls of functions for all instructions of a kind, whether or not that pays
   bool rotates = false; ///< `tick` may ask to rotate lanes: any block may run while lanes wait at loops
 };
 

@@ -15,9 +15,9 @@ using namespace llvm;
 static_assert(std::is_standard_layout_v<WarpContext>);
 
 WarpCode::WarpCode(llvm::Module &module, const Kernel &kernel, const MachineFunctions &machine,
-                   const TranslateOptions &options, DiagnosticEngine &diagnostics)
+                   const TranslateOptions &options, BumpPtrAllocator &records, DiagnosticEngine &diagnostics)
     : context(module.getContext()), module(module), kernel(kernel), machine(machine), options(options),
-      diagnostics(diagnostics), live(kernel, options.rotates), ir(context) {}
+      records(records), diagnostics(diagnostics), live(kernel, options.rotates), ir(context) {}
 
 bool WarpCode::build(llvm::StringRef name) {
   slotBits.assign(kernel.registers, 1);
@@ -26,10 +26,17 @@ bool WarpCode::build(llvm::StringRef name) {
     forEachUse(d, width);
     forEachDefinition(d, width);
   }
+  callsOps = options.quickly && (options.shared || opsPay());
   planChunks();
-  planFrame();
+  frameOffsets.assign(kernel.registers, 0);
+  frameBytes = alignTo(4 * (uint64_t(live.numBlocks()) + 1), 64); // pending masks
+  if (callsOps)
+    planFrameOfOps();
+  else if (isChunked())
+    planFrame();
   if (!isChunked()) {
     buildChunk(0, name);
+    buildOps();
     return !diagnostics.hasErrors();
   }
   SmallVector<Function *, 16> functions;
@@ -39,6 +46,7 @@ bool WarpCode::build(llvm::StringRef name) {
   }
   if (!diagnostics.hasErrors())
     buildDriver(name, functions);
+  buildOps();
   return !diagnostics.hasErrors();
 }
 
@@ -69,30 +77,58 @@ uint32_t WarpCode::chunkOf(uint32_t block) const {
   return uint32_t(after - chunks.begin()) - 1;
 }
 
+void WarpCode::placeInFrame(uint32_t slot) {
+  constexpr uint64_t alignment = 64;
+  frameOffsets[slot] = frameBytes;
+  frameBytes += alignTo(std::max(1u, slotBits[slot] / 8) * warpLanes, alignment);
+}
+
+/// Every register that instructions of these blocks name.
+void WarpCode::forEachRegisterOf(uint32_t firstBlock, uint32_t endBlock, function_ref<void(uint32_t)> visit) const {
+  auto name = [&](const Source &r) { visit(r.slot); };
+  for (uint32_t i = live.begin(firstBlock); i < live.end(endBlock - 1); ++i) {
+    forEachUse(kernel.code[i], name);
+    forEachDefinition(kernel.code[i], name);
+  }
+}
+
 /// Which registers must outlive a chunk, and where they lie.
 void WarpCode::planFrame() {
-  frameOffsets.assign(kernel.registers, 0);
-  if (!isChunked())
-    return;
-  constexpr uint64_t alignment = 64;
-  frameBytes = alignTo(4 * (uint64_t(live.numBlocks()) + 1), alignment);
   constexpr uint32_t nowhere = ~0u;
   std::vector<uint32_t> home(kernel.registers, nowhere);
-  for (uint32_t c = 0; c < chunks.size(); ++c) {
-    auto visit = [&](const Source &r) {
-      uint32_t &first = home[r.slot];
+  for (uint32_t c = 0; c < chunks.size(); ++c)
+    forEachRegisterOf(chunks[c].begin, chunks[c].end, [&](uint32_t slot) {
+      uint32_t &first = home[slot];
       if (first == nowhere)
         first = c;
-      if (frameOffsets[r.slot] || !live.crossesBlocks(r.slot) || (first == c && !chunks[c].again))
-        return;
-      frameOffsets[r.slot] = frameBytes;
-      frameBytes += alignTo(std::max(1u, slotBits[r.slot] / 8) * warpLanes, alignment);
-    };
-    for (uint32_t i = live.begin(chunks[c].begin); i < live.end(chunks[c].end - 1); ++i) {
-      forEachUse(kernel.code[i], visit);
-      forEachDefinition(kernel.code[i], visit);
-    }
+      if (!frameOffsets[slot] && live.crossesBlocks(slot) && (first != c || chunks[c].again))
+        placeInFrame(slot);
+    });
+}
+
+/// Where all registers lie: those that only one block names, in the same bytes as those of other blocks.
+void WarpCode::planFrameOfOps() {
+  constexpr uint32_t nowhere = ~0u;
+  std::vector<uint32_t> home(kernel.registers, nowhere);
+  for (uint32_t b = 0; b < live.numBlocks(); ++b)
+    forEachRegisterOf(b, b + 1, [&](uint32_t slot) {
+      uint32_t &first = home[slot];
+      if (first == nowhere)
+        first = b;
+      if (!frameOffsets[slot] && (first != b || live.crossesBlocks(slot)))
+        placeInFrame(slot);
+    });
+  const uint64_t begin = frameBytes;
+  uint64_t end = begin;
+  for (uint32_t b = 0; b < live.numBlocks(); ++b) {
+    frameBytes = begin;
+    forEachRegisterOf(b, b + 1, [&](uint32_t slot) {
+      if (!frameOffsets[slot])
+        placeInFrame(slot);
+    });
+    end = std::max(end, frameBytes);
   }
+  frameBytes = end;
 }
 
 void WarpCode::buildChunk(uint32_t index, llvm::StringRef name) {
@@ -146,6 +182,8 @@ void WarpCode::prologue() {
   memory->setAlignment(Align(64));
   memoryNeeded = 0;
   makeSlots();
+  if (callsOps && !isChunked())
+    makeFrame();
   gates.assign(live.numBlocks() + 1, nullptr);
   bodies.assign(live.numBlocks() + 1, nullptr);
   for (uint32_t b = chunk.begin; b <= chunk.end; ++b) {
@@ -153,6 +191,14 @@ void WarpCode::prologue() {
     if (b < chunk.end)
       bodies[b] = BasicBlock::Create(context, "block" + Twine(b), function);
   }
+  if (!callsOps)
+    rememberSpecials();
+  if (!isChunked())
+    ir.CreateStore(ir.CreateLoad(ir.getInt32Ty(), liveField()), pendingAt(0));
+  ir.CreateBr(gates[chunk.begin]);
+}
+
+void WarpCode::rememberSpecials() {
   auto field = [&](size_t offset) { return ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offset); };
   auto scalar = [&](size_t offset) { return splat(ir.CreateLoad(ir.getInt32Ty(), field(offset))); };
   auto remember = [&](Special special, Value *value) { specials[unsigned(special)] = value; };
@@ -176,9 +222,16 @@ void WarpCode::prologue() {
   Value *totalShared = scalar(offsetof(WarpContext, totalShared));
   remember(Special::TotalSharedSize, totalShared);
   remember(Special::AggregateSharedSize, ir.CreateAdd(totalShared, splatInt(32, reservedSharedBytes)));
-  if (!isChunked())
-    ir.CreateStore(ir.CreateLoad(ir.getInt32Ty(), field(offsetof(WarpContext, live))), pendingAt(0));
-  ir.CreateBr(gates[chunk.begin]);
+}
+
+void WarpCode::makeFrame() {
+  AllocaInst *lies = ir.CreateAlloca(ir.getInt8Ty(), ir.getInt64(frameBytes));
+  lies->setAlignment(Align(64));
+  frame = lies;
+  ir.CreateMemSet(frame, ir.getInt8(0), 4 * (uint64_t(live.numBlocks()) + 1), Align(64));
+  for (uint32_t r = 0; r < kernel.registers; ++r) // others are written before any lane reads them
+    if (frameOffsets[r] && live.isReadFirst(r))
+      ir.CreateMemSet(slotAddress(r), ir.getInt8(0), std::max(1u, slotBits[r] / 8) * warpLanes, Align(64));
 }
 
 /// Memory that SROA turns into values again.
@@ -209,20 +262,20 @@ llvm::Value *WarpCode::pendingAt(uint32_t block) {
 
 /// Predicates lie in the frame as masks.
 llvm::Value *WarpCode::loadSlot(uint32_t slot) {
-  if (slots[slot])
+  if (!shape && slots[slot])
     return ir.CreateLoad(intLanes(slotBits[slot]), slots[slot]);
-  Value *at = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), frame, frameOffsets[slot]);
+  Value *at = slotAddress(slot);
   if (slotBits[slot] == 1)
     return toLanes(ir.CreateLoad(ir.getInt32Ty(), at));
   return ir.CreateAlignedLoad(intLanes(slotBits[slot]), at, Align(32));
 }
 
 void WarpCode::storeSlot(uint32_t slot, Value *value) {
-  if (slots[slot]) {
+  if (!shape && slots[slot]) {
     ir.CreateStore(value, slots[slot]);
     return;
   }
-  Value *at = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), frame, frameOffsets[slot]);
+  Value *at = slotAddress(slot);
   ir.CreateAlignedStore(slotBits[slot] == 1 ? toBits(value) : value, at, Align(slotBits[slot] == 1 ? 4 : 32));
 }
 
@@ -242,16 +295,8 @@ void WarpCode::buildDriver(llvm::StringRef name, ArrayRef<Function *> functions)
   BasicBlock *entry = BasicBlock::Create(context, "entry", function);
   BasicBlock *next = BasicBlock::Create(context, "next", function), *end = BasicBlock::Create(context, "end", function);
   ir.SetInsertPoint(entry);
-  AllocaInst *lies = ir.CreateAlloca(ir.getInt8Ty(), ir.getInt64(frameBytes));
-  lies->setAlignment(Align(64));
-  frame = lies;
-  slots.assign(kernel.registers, nullptr);
-  ir.CreateMemSet(frame, ir.getInt8(0), 4 * (uint64_t(live.numBlocks()) + 1), Align(64));
-  for (uint32_t r = 0; r < kernel.registers; ++r) // others are written before any lane reads them
-    if (frameOffsets[r] && live.isReadFirst(r))
-      storeSlot(r, Constant::getNullValue(intLanes(slotBits[r])));
-  Value *field = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offsetof(WarpContext, live));
-  ir.CreateStore(ir.CreateLoad(ir.getInt32Ty(), field), pendingAt(0));
+  makeFrame();
+  ir.CreateStore(ir.CreateLoad(ir.getInt32Ty(), liveField()), pendingAt(0));
   ir.CreateBr(next);
   ir.SetInsertPoint(next);
   PHINode *chunk = ir.CreatePHI(ir.getInt32Ty(), unsigned(functions.size()) + 1);

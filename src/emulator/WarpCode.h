@@ -11,22 +11,26 @@
 //
 // The host's compiler takes time that grows faster than a function's length. A long kernel becomes several functions of
 // some hundred instructions, chunks of its blocks in order. Each returns the number of the chunk to go on with; pending
-// masks, and the registers that pass between chunks, lie in a frame of memory.
+// masks, and the registers that pass between chunks, lie in a frame of memory. Where few warps run, all registers lie
+// there, and instructions are calls (WarpOps.cpp).
 
 #include "Liveness.h"
 #include "WarpAbi.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/Support/Allocator.h"
 
 namespace hloc::emulator {
 
 /// One use: build() adds the function of one kernel to a module.
 class WarpCode {
 public:
+  /// `records` must outlive the code.
   WarpCode(llvm::Module &module, const Kernel &kernel, const MachineFunctions &machine, const TranslateOptions &options,
-           DiagnosticEngine &diagnostics);
+           llvm::BumpPtrAllocator &records, DiagnosticEngine &diagnostics);
   /// Adds `name` to the module. False, with a diagnostic, if an instruction cannot be translated.
   bool build(llvm::StringRef name);
 
@@ -40,7 +44,10 @@ private:
     bool again = false;  ///< a loop that is longer than the chunk may enter it more than once
   };
   void planChunks();
+  void placeInFrame(uint32_t slot);
+  void forEachRegisterOf(uint32_t firstBlock, uint32_t endBlock, llvm::function_ref<void(uint32_t)> visit) const;
   void planFrame();
+  void planFrameOfOps();
   void buildChunk(uint32_t index, llvm::StringRef name);
   void buildDriver(llvm::StringRef name, llvm::ArrayRef<llvm::Function *> functions);
   void prologue();
@@ -51,14 +58,40 @@ private:
   void returnToLoops();
   bool isChunked() const { return chunks.size() > 1; }
   Value *pendingAt(uint32_t block);
-  bool hasSlot(uint32_t slot) const { return slots[slot] || frameOffsets[slot]; }
+  void makeFrame();
+  void rememberSpecials();
+  bool hasSlot(uint32_t slot) const;
   Value *loadSlot(uint32_t slot);
   void storeSlot(uint32_t slot, Value *value);
+
+  // Instructions as functions (WarpOps.cpp).
+  /// An instruction as its function sees it.
+  struct Shape {
+    Decoded instruction; ///< registers and constants by their numbers here; unguarded
+    bool readsSpecials = false;
+    std::string key; ///< the same for all instructions that may share a function, given the same Operation
+    std::vector<uint32_t> registers; ///< slots
+    std::vector<uint64_t> constants; ///< of operands (Source::slot: 1 + number) and offsets (Source::value: the same)
+    std::vector<unsigned> widths;    ///< of the registers
+    llvm::BitVector keeps, seen;     ///< of the registers, as Liveness has them; the guarded ones keep as well
+  };
+  Shape shapeOf(const Decoded &d) const;
+  bool opsPay();
+  llvm::Function *opOf(Shape shape);
+  void callOp(const Decoded &d, Value *active);
+  void buildOps();
+  Value *recordWord(size_t index);
+  Value *constantOf(const Source &source, unsigned bits); ///< of a Constant
+  Value *offsetOf(const Source &source, unsigned bits);   ///< of an address in a register
+  Value *slotAddress(uint32_t slot);                      ///< in the frame
+  bool mustKeep(uint32_t slot) const;
+  bool bitsSeen(uint32_t slot) const;
 
   // Control flow (WarpControl.cpp).
   void buildBlock(uint32_t block);
   void leaveTo(uint32_t target, Value *mask);
   void branch(const Decoded &d, uint32_t block);
+  Value *liveField(); ///< i32: lanes that have not exited
   void exitLanes(Value *mask);
   void countInstruction(const Decoded &d, Value *mask);
   void callTick(const Decoded &d, llvm::BasicBlock *goOn);
@@ -75,11 +108,13 @@ private:
   Value *readFloat(const Source &source, Type type); ///< f32 for f16 and bf16; f32, f64 as they are
   void write(const Source &destination, Value *value, bool isSigned = false);
   void writePredicate(const Source &destination, Value *value);
-  void writeFloat(const Decoded &d, Value *value); ///< rounds f16 and bf16; ftz, sat, canonical NaN
+  void writeFloat(const Decoded &d, Value *value);   ///< rounds f16 and bf16; ftz, sat, canonical NaN
+  void writeFlushed(const Decoded &d, Value *value); ///< the same of what .ftz has flushed
   void unsupported(const Decoded &d);
-  Value *activeMask(const Decoded &d); ///< i32: lanes that execute `d`
-  Value *toBits(Value *predicate);     ///< <32 x i1> -> i32
-  Value *toLanes(Value *mask);         ///< i32 -> <32 x i1>
+  Value *predicateBits(const Source &source); ///< i32
+  Value *activeMask(const Decoded &d);        ///< i32: lanes that execute `d`
+  Value *toBits(Value *predicate);            ///< <32 x i1> -> i32
+  Value *toLanes(Value *mask);                ///< i32 -> <32 x i1>
   Value *resize(Value *value, unsigned bits, bool isSigned);
 
   // Instructions; false: not translated (a diagnostic follows).
@@ -118,6 +153,9 @@ private:
   Value *fmaHalf(llvm::ArrayRef<Value *> arguments, Type type);
   Value *fromHalf(Value *bits, Type type);
   Value *toHalf(Value *value, Type type);
+  Value *roundedToHalf(Value *value, Type type);
+  Value *outOfLine(const llvm::Twine &name, IrType *result, llvm::ArrayRef<Value *> operands,
+                   llvm::function_ref<Value *(llvm::ArrayRef<Value *>)> build);
   Value *compareFloats(Compare compare, Value *a, Value *b);
   Value *polynomial(Value *x, llvm::ArrayRef<double> coefficients);
   Value *exp2(Value *x);
@@ -141,6 +179,8 @@ private:
   Value *approximateReciprocalRoot(Value *x, Value *deviation);
   Value *approximateHalf(const Decoded &d, Value *bits);
   Value *upperWord(const Decoded &d);
+  Value *outOfLine(const Decoded &d, IrType *result, llvm::ArrayRef<Value *> operands,
+                   llvm::function_ref<Value *(llvm::ArrayRef<Value *>)> build);
   Value *fp(Value *like, double value);
   Value *unary(llvm::Intrinsic::ID id, Value *x);
 
@@ -160,6 +200,7 @@ private:
   const Kernel &kernel;
   const MachineFunctions &machine;
   const TranslateOptions &options;
+  llvm::BumpPtrAllocator &records;
   DiagnosticEngine &diagnostics;
   Liveness live;
   llvm::IRBuilder<> ir;
@@ -172,9 +213,14 @@ private:
   std::vector<Chunk> chunks;
   std::vector<uint64_t> frameOffsets; ///< by register that passes between chunks; 0: it does not
   uint64_t frameBytes = 0;
+  bool callsOps = false;
+  std::vector<std::pair<llvm::Function *, std::unique_ptr<Shape>>> ops;
+  llvm::StringMap<std::vector<size_t>> opsByKey;
 
   // Of the function that is being built.
   uint32_t currentChunk = 0;
+  const Shape *shape = nullptr;       ///< of an op
+  Value *record = nullptr;            ///< an op's operands
   Value *frame = nullptr;             ///< of a chunk; pending masks come first
   llvm::AllocaInst *memory = nullptr; ///< for `scratch`
   uint64_t memoryUsed = 0, memoryNeeded = 0;

@@ -32,7 +32,7 @@ void WarpCode::buildBlock(uint32_t block) {
     currentGuard = nullptr;
     memoryUsed = 0;
     Value *active = activeMask(d);
-    if (isPartial(d))
+    if (isPartial(d) && !callsOps)
       currentGuard = toLanes(active);
     countInstruction(d, active);
     if (d.watched && d.opcode != Opcode::Wgmma)
@@ -51,7 +51,9 @@ void WarpCode::buildBlock(uint32_t block) {
       ir.CreateBr(gates[block + 1]);
       return;
     default:
-      if (!lower(d))
+      if (callsOps)
+        callOp(d, active);
+      else if (!lower(d))
         unsupported(d);
     }
   }
@@ -119,9 +121,12 @@ void WarpCode::callTick(const Decoded &d, BasicBlock *goOn) {
   leaveFor(uint32_t(chunks.size()));
 }
 
+llvm::Value *WarpCode::liveField() {
+  return ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offsetof(WarpContext, live));
+}
+
 void WarpCode::exitLanes(Value *leaving) {
-  Value *field = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offsetof(WarpContext, live));
-  Value *lanes = ir.CreateLoad(ir.getInt32Ty(), field);
+  Value *field = liveField(), *lanes = ir.CreateLoad(ir.getInt32Ty(), field);
   ir.CreateStore(ir.CreateAnd(lanes, ir.CreateNot(leaving)), field);
 }
 
@@ -157,7 +162,7 @@ llvm::Value *WarpCode::read(const Source &source, unsigned bits) {
   case Source::Kind::None:
     return splatInt(bits, 0);
   case Source::Kind::Constant:
-    return splatInt(bits, source.value);
+    return constantOf(source, bits);
   case Source::Kind::Special:
     return resize(readSpecial(source.special), bits, false);
   case Source::Kind::Register: {
@@ -189,7 +194,9 @@ llvm::Value *WarpCode::readRegister(uint32_t slot) {
 
 llvm::Value *WarpCode::readPredicate(const Source &source) {
   if (source.kind == Source::Kind::Constant)
-    return splatInt(1, (source.value != 0) != source.negated);
+    return shape && source.slot
+               ? ir.CreateXor(ir.CreateICmpNE(constantOf(source, 64), splatInt(64, 0)), splatInt(1, source.negated))
+               : splatInt(1, (source.value != 0) != source.negated);
   return read(source, 1);
 }
 
@@ -239,10 +246,10 @@ void WarpCode::write(const Source &destination, Value *value, bool isSigned) {
     return;
   uint32_t slot = destination.slot;
   value = resize(value, slotBits[slot], isSigned);
-  if (currentGuard || live.mustKeep(currentBlock, slot))
+  if (currentGuard || mustKeep(slot))
     value = ir.CreateSelect(currentGuard ? currentGuard : toLanes(mask), value, readRegister(slot));
   values[slot] = value;
-  if (live.isReadAfter(currentBlock, slot))
+  if (shape || live.isReadAfter(currentBlock, slot))
     storeSlot(slot, value);
 }
 
@@ -251,7 +258,14 @@ void WarpCode::writePredicate(const Source &destination, Value *value) { write(d
 llvm::Value *WarpCode::activeMask(const Decoded &d) {
   if (!isPartial(d))
     return mask;
-  return ir.CreateAnd(mask, toBits(readPredicate(d.guard)));
+  return ir.CreateAnd(mask, predicateBits(d.guard));
+}
+
+llvm::Value *WarpCode::predicateBits(const Source &source) {
+  if (!callsOps || shape || source.kind != Source::Kind::Register)
+    return toBits(readPredicate(source));
+  Value *bits = ir.CreateLoad(ir.getInt32Ty(), slotAddress(source.slot)); // no vectors outside of ops
+  return source.negated ? ir.CreateNot(bits) : bits;
 }
 
 llvm::Value *WarpCode::toBits(Value *predicate) { return ir.CreateBitCast(predicate, ir.getInt32Ty()); }
@@ -267,7 +281,8 @@ llvm::Value *WarpCode::call(const void *target, IrType *result, ArrayRef<Value *
 }
 
 llvm::Value *WarpCode::pointerTo(const Decoded &d) {
-  return ir.CreateIntToPtr(ir.getInt64(reinterpret_cast<uintptr_t>(&d)), PointerType::get(context, 0));
+  auto *pointer = PointerType::get(context, 0);
+  return ir.CreateIntToPtr(shape ? recordWord(0) : ir.getInt64(reinterpret_cast<uintptr_t>(&d)), pointer);
 }
 
 } // namespace hloc::emulator

@@ -41,6 +41,13 @@ struct Schedule {
   std::string name() const; ///< "ascending", "reversed", "shuffled:7"
 };
 
+/// What a kernel becomes for the host. Results do not depend on it.
+enum class HostCode : uint8_t {
+  Fitting,   ///< what is made and run in the least time, by the kernel's length and its warps
+  Optimized, ///< for many warps
+  Shared,    ///< calls of one function for all instructions of a kind
+};
+
 struct EmulatorOptions {
   bool checkBounds = true;     ///< out-of-bounds, misaligned, writes to read-only arguments, writes outside arguments
   bool checkUninit = true;     ///< reads of bytes that nobody wrote (global, shared, local)
@@ -48,7 +55,7 @@ struct EmulatorOptions {
   bool checkDivergence = true; ///< barriers and cross-lane instructions that not all named lanes reach
   bool countEvents = false;    ///< fill Counters
   unsigned numThreads = 0;     ///< host threads; 0: all cores
-  uint64_t manyWarps = 8192;   ///< kernels of which more are launched are compiled for the host with optimisation
+  HostCode hostCode = HostCode::Fitting;
   Schedule schedule = {};
   unsigned multiprocessors = 132; ///< of the device, which hold blocks that wait for each other
   uint64_t maxFindings = 20;      ///< reported per launch; the rest are counted

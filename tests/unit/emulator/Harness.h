@@ -39,7 +39,7 @@ struct Harness {
   /// Loads the text; then buffers can be made.
   void load(std::string text) {
     diagnostics.setFile(std::make_shared<SourceFile>("test.ptx", std::move(text)));
-    options.manyWarps = 0; // what whole programs' small kernels do without
+    options.hostCode = HostCode::Shared; // which these short kernels would not get by themselves
     emulator = Emulator::load(diagnostics, options);
     INFO(messages());
     REQUIRE(emulator);

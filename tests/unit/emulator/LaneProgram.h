@@ -60,12 +60,12 @@ DONE: ret;
 )";
 }
 
-inline std::vector<uint64_t> runLanes(const std::string &body, unsigned width, const Inputs &inputs,
-                                      EmulatorOptions options = {}) {
+inline std::vector<uint64_t> runLanesAs(HostCode hostCode, const std::string &body, unsigned width,
+                                        const Inputs &inputs, EmulatorOptions options) {
   INFO(body);
   DiagnosticEngine diagnostics;
   diagnostics.setFile(std::make_shared<SourceFile>("test.ptx", laneKernel(body, width)));
-  options.manyWarps = 0; // what whole programs' small kernels do without
+  options.hostCode = hostCode;
   auto emulator = Emulator::load(diagnostics, options);
   for (const Diagnostic &d : diagnostics.diagnostics())
     UNSCOPED_INFO(d.message);
@@ -88,6 +88,14 @@ inline std::vector<uint64_t> runLanes(const std::string &body, unsigned width, c
   REQUIRE(ran);
   std::vector<uint64_t> results(inputs.size());
   std::memcpy(results.data(), emulator->bytes(out).data(), outBytes);
+  return results;
+}
+
+/// In both ways in which instructions become code for the host.
+inline std::vector<uint64_t> runLanes(const std::string &body, unsigned width, const Inputs &inputs,
+                                      const EmulatorOptions &options = {}) {
+  std::vector<uint64_t> results = runLanesAs(HostCode::Optimized, body, width, inputs, options);
+  CHECK(runLanesAs(HostCode::Shared, body, width, inputs, options) == results);
   return results;
 }
 

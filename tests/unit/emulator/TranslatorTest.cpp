@@ -115,6 +115,15 @@ TEST_CASE("translator: calls, of some lanes only, in a loop") {
       functions);
 }
 
+TEST_CASE("translator: parameters of functions are read by the text that reads the kernel's") {
+  const std::string functions = ".func (.param .b64 out) next(.param .b64 in) {\n.reg .b64 %x<3>;\n"
+                                "ld.param.u64 %x1, [in];\nadd.u64 %x2, %x1, 3;\nst.param.u64 [out], %x2;\nret;\n}\n";
+  check(
+      "{\n.param .b64 in;\n.param .b64 out;\ncvt.u64.u32 %d11, %r1;\nst.param.u64 [in], %d11;\n"
+      "call (out), next, (in);\nld.param.u64 %d12, [out];\n}\ncvt.u32.u64 %r10, %d12;",
+      [](uint32_t t) { return t + 3; }, functions);
+}
+
 TEST_CASE("translator: lanes that exit early, and in a loop") {
   check("mov.u32 %r10, 1;\nsetp.eq.u32 %p1, %r1, 7;\nst.global.u32 [%d10], 77;\n@%p1 exit;\nmov.u32 %r11, 0;\nLOOP:\n"
         "setp.eq.u32 %p2, %r11, %r1;\nst.global.u32 [%d10], %r10;\n@%p2 ret;\nmad.lo.u32 %r10, %r10, 5, %r11;\n"
