@@ -6,7 +6,7 @@
 // f64 is a chain of fma in order of k.
 #include "CollectiveParts.h"
 #include "TensorCores.h"
-#include "WideHosts.h"
+#include "hloc/support/WideHosts.h"
 
 #include <bit>
 #include <cstring>

@@ -3,8 +3,8 @@
 // once; with a seed it is what tensor cores make of it (Summation).
 #include "TensorCores.h"
 
-#include "WideHosts.h"
 #include "hloc/emulator/Emulator.h"
+#include "hloc/support/WideHosts.h"
 
 #include <algorithm>
 #include <cmath>

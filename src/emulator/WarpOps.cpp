@@ -1,7 +1,7 @@
-// Instructions as host functions. Most kernels run few warps, and to make good code for each of their instructions takes
-// many times longer than to run it. Then a kernel's own function holds calls and control flow only, which the host's
-// compiler takes in at once; all instructions of a kind share one function, which is made as the other translation makes
-// its code (Lower*.cpp).
+// Instructions as host functions. Most kernels run few warps, and to make good code for each of their instructions
+// takes many times longer than to run it. Then a kernel's own function holds calls and control flow only, which the
+// host's compiler takes in at once; all instructions of a kind share one function, which is made as the other
+// translation makes its code (Lower*.cpp).
 //
 //   add.f32 %f3, %f1, %f2;    op(warp, frame, lanes, {at, offset of %f3, offset of %f1, offset of %f2})
 //
@@ -109,8 +109,8 @@ WarpCode::Shape WarpCode::shapeOf(const Decoded &d) const {
   return shape;
 }
 
-/// Whether functions save more than they cost, which is several times an instruction's own code. In short kernels hardly
-/// two instructions are of a kind.
+/// Whether functions save more than they cost, which is several times an instruction's own code. In short kernels
+/// hardly two instructions are of a kind.
 bool WarpCode::opsPay() {
   constexpr size_t costOfOp = 2;
   StringSet<> kinds;

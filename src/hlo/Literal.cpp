@@ -3,6 +3,7 @@
 #include "hloc/support/Check.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace hloc {
@@ -62,6 +63,10 @@ int64_t Literal::getInt(int64_t index) const {
 
 double Literal::getDouble(int64_t index) const {
   ElementType type = literalShape.elementType();
+  if (type == ElementType::F64) // what is asked for most
+    return std::bit_cast<double>(getBits(index));
+  if (type == ElementType::F32)
+    return double(std::bit_cast<float>(uint32_t(getBits(index))));
   if (isFloat(type))
     return decodeFloat(floatFormat(type), getBits(index));
   return type == ElementType::U64 ? double(getBits(index)) : double(getInt(index));

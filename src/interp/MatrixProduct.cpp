@@ -3,6 +3,7 @@
 #include "interp/LaneOp.h"
 
 #include "hloc/support/Check.h"
+#include "hloc/support/WideHosts.h"
 
 #include <algorithm>
 
@@ -13,28 +14,57 @@ namespace {
 /// Sums are held in blocks of this many columns, which stay in the first-level cache.
 constexpr int64_t columnBlock = 512;
 
-template <typename T> void multiply(const MatrixProduct &product, const T *left, const T *right, T *sums) {
-  // Four rows at a time, so that a row of `right` is read once for four of `left`.
-  for (int64_t row = 0; row < product.rows; row += 4) {
-    int64_t height = std::min<int64_t>(4, product.rows - row);
-    for (int64_t column = 0; column < product.columns; column += columnBlock) {
-      int64_t width = std::min(columnBlock, product.columns - column);
-      for (int64_t k = 0; k < product.depth; ++k) {
-        const T *from = right + k * product.columns + column;
-        for (int64_t r = 0; r < height; ++r) {
-          T factor = left[(row + r) * product.depth + k];
-          T *__restrict to = sums + (row + r) * product.columns + column;
-          for (int64_t c = 0; c < width; ++c)
-            to[c] += factor * from[c];
-        }
-      }
+/// Adds `steps` products to each sum of four rows, one after the other. A row of `right` is read once for four of
+/// `left`, and a sum once for four of its products.
+template <unsigned steps, typename T>
+[[gnu::always_inline]] inline void addProducts(const MatrixProduct &product, const T *left, const T *right, T *sums,
+                                               int64_t height, int64_t width) {
+  for (int64_t r = 0; r < height; ++r) {
+    T factors[steps];
+    for (unsigned s = 0; s < steps; ++s)
+      factors[s] = left[r * product.depth + s];
+    T *__restrict to = sums + r * product.columns;
+    for (int64_t c = 0; c < width; ++c) {
+      T sum = to[c];
+      for (unsigned s = 0; s < steps; ++s)
+        sum += factors[s] * right[s * product.columns + c];
+      to[c] = sum;
     }
   }
 }
 
 template <typename T>
+[[gnu::always_inline]] inline void multiply(const MatrixProduct &product, const T *left, const T *right, T *sums) {
+  constexpr int64_t rowsAtOnce = 4, stepsAtOnce = 4;
+  for (int64_t row = 0; row < product.rows; row += rowsAtOnce) {
+    const int64_t height = std::min(rowsAtOnce, product.rows - row);
+    for (int64_t column = 0; column < product.columns; column += columnBlock) {
+      const int64_t width = std::min(columnBlock, product.columns - column);
+      const T *factors = left + row * product.depth, *from = right + column;
+      T *to = sums + row * product.columns + column;
+      int64_t k = 0;
+      for (; k + stepsAtOnce <= product.depth; k += stepsAtOnce)
+        addProducts<stepsAtOnce>(product, factors + k, from + k * product.columns, to, height, width);
+      for (; k < product.depth; ++k)
+        addProducts<1>(product, factors + k, from + k * product.columns, to, height, width);
+    }
+  }
+}
+
+/// Products and sums are rounded by themselves on every host: this layer is compiled without contraction.
+HLOC_FOR_WIDE_HOSTS void multiplyDoubles(const MatrixProduct &product, const double *left, const double *right,
+                                         double *sums) {
+  multiply(product, left, right, sums);
+}
+
+template <typename T>
 void runAs(const MatrixProduct &product, const uint8_t *left, const uint8_t *right, uint8_t *sums) {
-  multiply(product, reinterpret_cast<const T *>(left), reinterpret_cast<const T *>(right), reinterpret_cast<T *>(sums));
+  auto *a = reinterpret_cast<const T *>(left), *b = reinterpret_cast<const T *>(right);
+  auto *c = reinterpret_cast<T *>(sums);
+  if constexpr (std::is_same_v<T, double>)
+    multiplyDoubles(product, a, b, c);
+  else
+    multiply(product, a, b, c);
 }
 
 /// Null if nothing is to be done.

@@ -1,4 +1,5 @@
-// Instructions that look alike to code that all instructions of a kind share. Every program runs in both ways (LaneProgram).
+// Instructions that look alike to code that all instructions of a kind share. Every program runs in both ways
+// (LaneProgram).
 #include "LaneProgram.h"
 
 #include <bit>
