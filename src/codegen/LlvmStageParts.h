@@ -107,6 +107,8 @@ bool isStraightLine(const llvm::Module &module);
 inline constexpr llvm::StringLiteral straightLinePasses[] = {"instcombine#1", "sccp#1", "early-cse#1", "instcombine#2"};
 /// Neighbouring lanes that `target` computes two at a time become one operation on pairs. True if there were any.
 bool packPairs(llvm::Module &module, const TargetInfo &target);
+/// Signed bytes that become 16-bit floats beside each other do so in pairs. True if there were any.
+bool packIntegers(llvm::Module &module, const TargetInfo &target);
 /// Logic on truth values in bytes that are loaded and stored together goes by words. True if there was any.
 bool packBytes(llvm::Module &module);
 /// Indices that differ by a constant, and that LLVM no longer shows to, do so again.

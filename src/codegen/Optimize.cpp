@@ -254,6 +254,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
   runPasses(module, builder, pipelineOf(module, builder, level, options.startAfter));
   if (options.optimizationLevel > 0)
     runStep("pack-pairs", module, options, [&] {
+      packIntegers(module, target);
       packPairs(module, target);
       packBytes(module);
     });

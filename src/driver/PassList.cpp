@@ -61,7 +61,8 @@ std::vector<PassRow> passesInOrder(unsigned optimizationLevel) {
   if (optimizationLevel > 0) {
     rows.push_back(
         {"llvm", "pack-pairs",
-         "Neighbouring lanes are computed two at a time, where PTX can, truth values in bytes four at a time"});
+         "Neighbouring lanes are computed two at a time, where PTX can, as are bytes that become floats; truth values "
+         "in bytes four at a time"});
     rows.push_back({"llvm", "merge-accesses", "Neighbouring loads and stores become vectors"});
     rows.push_back({"llvm", "widen-brains", "bf16 that are loaded as words become f32 as halves of these"});
   }
