@@ -27,11 +27,12 @@ llvm::Value *WarpCode::fromHalf(Value *bits, Type type) {
 /// `build` gives null.
 llvm::Value *WarpCode::outOfLine(const Twine &name, IrType *result, ArrayRef<Value *> operands,
                                  function_ref<Value *(ArrayRef<Value *>)> build) {
-  Function *callee = module.getFunction(name.str());
+  const std::string symbol = ("shared." + name).str(); // none of LLVM's own
+  Function *callee = module.getFunction(symbol);
   if (!callee) {
     IRBuilder<>::InsertPointGuard guard(ir);
     SmallVector<IrType *, 2> types(map_range(operands, [](Value *operand) { return operand->getType(); }));
-    callee = Function::Create(FunctionType::get(result, types, false), GlobalValue::InternalLinkage, name, module);
+    callee = Function::Create(FunctionType::get(result, types, false), GlobalValue::InternalLinkage, symbol, module);
     callee->setDoesNotAccessMemory();
     callee->setWillReturn();
     ir.SetInsertPoint(BasicBlock::Create(context, "", callee));

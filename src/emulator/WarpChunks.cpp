@@ -267,7 +267,10 @@ llvm::Value *WarpCode::loadSlot(uint32_t slot) {
   Value *at = slotAddress(slot);
   if (slotBits[slot] == 1)
     return toLanes(ir.CreateLoad(ir.getInt32Ty(), at));
-  return ir.CreateAlignedLoad(intLanes(slotBits[slot]), at, Align(32));
+  Value *value = ir.CreateAlignedLoad(intLanes(slotBits[slot]), at, Align(32));
+  // LLVM 22 miscompiles some masked AVX512 instructions of memory (Translator.cpp). What is frozen is no memory
+  // operand.
+  return shape ? ir.CreateFreeze(value) : value;
 }
 
 void WarpCode::storeSlot(uint32_t slot, Value *value) {
