@@ -12,6 +12,7 @@
 //
 // A reduction asks of many bytes whether all are true, or whether one is: of words, once it has combined them.
 
+#include "ByteWords.h"
 #include "LlvmStageParts.h"
 
 #include "llvm/IR/IRBuilder.h"
@@ -30,7 +31,6 @@ using llvm::Instruction;
 using llvm::Value;
 using namespace llvm::PatternMatch;
 
-constexpr unsigned bytesOfWord = 4;
 /// Instructions between a byte that was loaded and one that is stored; of more, calls would nest too deep.
 constexpr unsigned maxDepth = 200;
 
@@ -50,8 +50,7 @@ std::optional<std::pair<Bytes, uint64_t>> placeOf(Value *byte) {
   uint64_t lane = 0;
   if (!match(byte, m_ExtractElt(m_Value(bytes.source), m_ConstantInt(lane))))
     return std::nullopt;
-  auto *vector = llvm::dyn_cast<llvm::FixedVectorType>(bytes.source->getType());
-  if (!vector || !vector->getElementType()->isIntegerTy(8) || vector->getNumElements() % bytesOfWord != 0)
+  if (!bytesInWords(bytes.source->getType()))
     return std::nullopt;
   bytes.first = lane / bytesOfWord * bytesOfWord;
   return std::pair(bytes, lane % bytesOfWord);
@@ -75,16 +74,6 @@ std::optional<std::pair<Bytes, uint64_t>> comparedByte(Value *truth) {
   return place;
 }
 
-/// The word that has these bytes.
-Value *wordOf(llvm::IRBuilder<> &builder, const Bytes &bytes) {
-  unsigned words = llvm::cast<llvm::FixedVectorType>(bytes.source->getType())->getNumElements() / bytesOfWord;
-  llvm::Type *word = builder.getInt32Ty();
-  if (words == 1)
-    return builder.CreateBitCast(bytes.source, word);
-  Value *whole = builder.CreateBitCast(bytes.source, llvm::FixedVectorType::get(word, words));
-  return builder.CreateExtractElement(whole, bytes.first / bytesOfWord);
-}
-
 /// The word whose bytes' highest bits say which bytes of `word` are not zero.
 Value *truthOf(llvm::IRBuilder<> &builder, Value *word) {
   Value *carried = builder.CreateAdd(builder.CreateAnd(word, 0x7f7f7f7f), builder.getInt32(0x7f7f7f7f));
@@ -97,8 +86,8 @@ public:
   explicit StorePacker(llvm::StoreInst &store) : store(store), builder(&store) {}
 
   bool run() {
-    auto *type = llvm::dyn_cast<llvm::FixedVectorType>(store.getValueOperand()->getType());
-    if (!type || !type->getElementType()->isIntegerTy(8) || type->getNumElements() % bytesOfWord != 0)
+    auto *type = bytesInWords(store.getValueOperand()->getType());
+    if (!type)
       return false;
     std::vector<Value *> truths = storedTruths(type->getNumElements());
     if (truths.empty())
@@ -191,7 +180,7 @@ private:
     if (areSame(lanes))
       result = builder.CreateSExt(lanes[0], builder.getInt32Ty());
     else if (std::optional<Bytes> bytes = comparedBytes(lanes)) {
-      result = truthOf(builder, wordOf(builder, *bytes));
+      result = truthOf(builder, wordOf(builder, bytes->source, bytes->first));
       if (bytes->areZero)
         result = builder.CreateNot(result);
     } else
@@ -330,7 +319,7 @@ private:
   Value *joined(llvm::Instruction::BinaryOps with, llvm::ArrayRef<Bytes> words, Function function) {
     Value *result = nullptr;
     for (const Bytes &bytes : words) {
-      Value *word = function(wordOf(builder, bytes));
+      Value *word = function(wordOf(builder, bytes.source, bytes.first));
       result = result ? builder.CreateBinOp(with, result, word) : word;
     }
     return result;

@@ -17,6 +17,7 @@
 //
 // PackPairs, which comes next, makes one product of two, if this does not.
 
+#include "ByteWords.h"
 #include "LlvmStageParts.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -33,8 +34,6 @@ namespace {
 
 using llvm::Value;
 using namespace llvm::PatternMatch;
-
-constexpr unsigned bytesOfWord = 4;
 
 /// A byte of a vector that becomes a 16-bit float, as it is or multiplied.
 struct Conversion {
@@ -77,9 +76,9 @@ void find(llvm::BasicBlock &block, Conversions &conversions) {
     uint64_t lane = 0;
     if (!match(&instruction, m_ExtractElt(m_Value(vector), m_ConstantInt(lane))))
       continue;
-    auto *type = llvm::dyn_cast<llvm::FixedVectorType>(vector->getType());
-    if (!type || !type->getElementType()->isIntegerTy(8) || type->getNumElements() % bytesOfWord != 0 ||
-        lane >= type->getNumElements() || !llvm::isa<llvm::Instruction>(vector) || llvm::isa<llvm::PHINode>(vector))
+    auto *type = bytesInWords(vector->getType());
+    if (!type || lane >= type->getNumElements() || !llvm::isa<llvm::Instruction>(vector) ||
+        llvm::isa<llvm::PHINode>(vector))
       continue;
     if (auto conversion = conversionOf(instruction)) {
       auto &lanes = conversions[vector];
@@ -89,7 +88,8 @@ void find(llvm::BasicBlock &block, Conversions &conversions) {
   }
 }
 
-/// Bytes 0 and 1 of a word, or 2 and 3, as floats.
+/// Bytes 0 and 1 of a word, or 2 and 3, as floats. Each nibble of prmt's selector names a byte: 0 to 3 of the word, 4
+/// of what is to be the upper half of a float.
 Value *pairOf(llvm::IRBuilder<> &builder, Value *word, bool isUpper, llvm::Type *type) {
   const bool isBrain = type->isBFloatTy();
   auto *pair = llvm::FixedVectorType::get(type, 2);
@@ -126,15 +126,11 @@ Value *factorsOf(llvm::IRBuilder<> &builder, const std::array<Conversion, 2> &bo
 void rewrite(Value *vector, llvm::ArrayRef<Conversion> lanes, llvm::SmallVectorImpl<llvm::WeakTrackingVH> &dead) {
   auto *definition = llvm::cast<llvm::Instruction>(vector);
   llvm::IRBuilder<> builder(definition->getNextNode());
-  Value *words = nullptr;
   for (size_t even = 0; even < lanes.size(); even += 2) {
     const std::array<Conversion, 2> both = {lanes[even], lanes[even + 1]};
     if (!both[0].result || !both[1].result || both[0].result->getType() != both[1].result->getType())
       continue;
-    if (!words)
-      words = builder.CreateBitCast(
-          vector, llvm::FixedVectorType::get(builder.getInt32Ty(), unsigned(lanes.size() / bytesOfWord)));
-    Value *word = builder.CreateExtractElement(words, uint64_t(even / bytesOfWord));
+    Value *word = wordOf(builder, vector, even);
     Value *pair = pairOf(builder, word, even % bytesOfWord != 0, both[0].result->getType());
     Value *factors = factorsOf(builder, both);
     if (factors)

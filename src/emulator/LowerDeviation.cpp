@@ -12,7 +12,6 @@
 #include "hloc/emulator/Emulator.h"
 #include "hloc/support/Check.h"
 
-#include "fmt/format.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/Support/DJB.h"
@@ -300,9 +299,11 @@ llvm::Value *WarpCode::upperWord(const Decoded &d) {
 /// Of all approximate instructions of the kernel of this kind, `build` makes one function.
 llvm::Value *WarpCode::outOfLine(const Decoded &d, IrType *result, ArrayRef<Value *> operands,
                                  function_ref<Value *(ArrayRef<Value *>)> build) {
-  std::string name = fmt::format("{}.{}.{}{}{}", std::string_view(nameOf(d.opcode)), int(d.mode), int(d.type.kind),
-                                 d.type.bits, d.ftz ? ".ftz" : "");
-  return outOfLine(name, result, operands, build);
+  const auto known = llvm::find(approximations, static_cast<const Operation &>(d));
+  const auto index = known - approximations.begin();
+  if (known == approximations.end())
+    approximations.push_back(d);
+  return outOfLine("approximate" + Twine(index), result, operands, build);
 }
 
 bool WarpCode::lowerApproximate(const Decoded &d) {

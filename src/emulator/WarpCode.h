@@ -213,6 +213,7 @@ private:
   std::vector<Chunk> chunks;
   std::vector<uint64_t> frameOffsets; ///< by register that passes between chunks; 0: it does not
   uint64_t frameBytes = 0;
+  std::vector<Operation> approximations; ///< that have functions
   bool callsOps = false;
   std::vector<std::pair<llvm::Function *, std::unique_ptr<Shape>>> ops;
   llvm::StringMap<std::vector<size_t>> opsByKey;
