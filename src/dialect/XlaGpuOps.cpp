@@ -129,7 +129,11 @@ LogicalResult ShuffleReduceOp::verifySymbolUses(SymbolTableCollection &symbols) 
 
 // --- sync_threads
 
-LogicalResult SyncThreadsOp::verify() { return verifyReachedByAll(*this, /*warps=*/getThreads().has_value()); }
+LogicalResult SyncThreadsOp::verify() {
+  if (getEach() && (!getThreads() || *getThreads() < 32 || !llvm::isPowerOf2_64(*getThreads())))
+    return emitOpError("has groups of a power of two of threads, of one warp at least");
+  return verifyReachedByAll(*this, /*warps=*/getThreads().has_value());
+}
 
 LogicalResult SetRegistersOp::verify() { return verifyReachedByAll(*this, /*warps=*/true); }
 

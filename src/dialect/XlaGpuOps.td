@@ -121,13 +121,15 @@ def XlaGpu_SyncThreadsOp : XlaGpu_Op<"sync_threads", [
   let description = [{
     `%a2, %b2 = xla_gpu.sync_threads %a, %b : tensor<4xf32>, tensor<8xf32>`: what is read from `%a2` was written before
     the barrier by any thread of the block. No condition around it may depend on the thread. `of 256`: of so many threads,
-    all that come here, whole warps.
+    all that come here, whole warps. `of 128 each`: those that come are groups of so many neighbours, none of which waits
+    for another; a power of two.
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$operands, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$threads);
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$threads,
+                       UnitAttr:$each);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let builders = [OpBuilder<(ins "::mlir::TypeRange":$types, "::mlir::ValueRange":$operands),
-                            [{ build($_builder, $_state, types, operands, IntegerAttr()); }]>];
-  let assemblyFormat = "$operands (`of` $threads^)? attr-dict `:` type($operands)";
+                            [{ build($_builder, $_state, types, operands, IntegerAttr(), false); }]>];
+  let assemblyFormat = "$operands (`of` $threads^)? (`each` $each^)? attr-dict `:` type($operands)";
   let hasVerifier = 1;
 }
 

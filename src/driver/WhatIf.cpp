@@ -19,7 +19,7 @@ namespace hloc {
 
 namespace {
 
-constexpr llvm::StringRef forcedNames[] = {"hero", "tile", "vector", "parts", "fuse", "split"};
+constexpr llvm::StringRef forcedNames[] = {"hero", "tile", "vector", "parts", "rounds", "fuse", "split"};
 
 /// `[KERNEL:]name=value`
 struct Spelled {
@@ -82,12 +82,12 @@ std::string readForcedChoice(ForcedChoices &choices, llvm::StringRef text) {
                ? ""
                : fmt::format("has four numbers in a tile, as 128x256x32/3 has, `{}` has not", spelled.value.str());
   }
-  if (spelled.name == "parts") {
-    int64_t &parts = kernel.choices.parts;
+  if (spelled.name == "parts" || spelled.name == "rounds") {
+    int64_t &number = spelled.name == "parts" ? kernel.choices.parts : kernel.choices.rounds;
     constexpr int64_t most = 1 << 20;
-    return !spelled.value.getAsInteger(10, parts) && parts > 0 && parts <= most
+    return !spelled.value.getAsInteger(10, number) && number > 0 && number <= most
                ? ""
-               : fmt::format("takes a number of parts from 1 up, not `{}`", spelled.value.str());
+               : fmt::format("takes a number of {} from 1 up, not `{}`", spelled.name.str(), spelled.value.str());
   }
   unsigned &vector = kernel.choices.vector;
   return !spelled.value.getAsInteger(10, vector) && vector <= mostOfForcedVector && llvm::isPowerOf2_32(vector)

@@ -11,8 +11,8 @@ class OStream;
 
 namespace hloc {
 
-/// `[KERNEL:]hero=NAME`, `[KERNEL:]tile=TILE`, `[KERNEL:]vector=N`, `[KERNEL:]parts=N`, `fuse=A,B` or `split=A,B`. Says
-/// what is wrong with it, in words that follow the name of the option, or nothing.
+/// `[KERNEL:]hero=NAME`, `[KERNEL:]tile=TILE`, `[KERNEL:]vector=N`, `[KERNEL:]parts=N`, `[KERNEL:]rounds=N`, `fuse=A,B`
+/// or `split=A,B`. Says what is wrong with it, in words that follow the name of the option, or nothing.
 std::string readForcedChoice(ForcedChoices &choices, llvm::StringRef text);
 
 inline constexpr unsigned mostOfForcedVector = 32;

@@ -4,6 +4,7 @@
 #include "emitters/ScalarComputation.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/hlo/HloModule.h"
+#include "hloc/support/Check.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -111,6 +112,15 @@ AffineExpr KernelBuilder::addVariable(Value value, IndexingVariable variable) {
 }
 
 AffineExpr KernelBuilder::thread() const { return getAffineDimExpr(0, context()); }
+
+void KernelBuilder::asBlock(Value value, int64_t count, llvm::function_ref<void()> make) {
+  HLOC_CHECK(plan.launch.grid.y == 1, "blocks in several rows have no single number");
+  const Value before = std::exchange(idValues[1], value);
+  const Interval bounds = std::exchange(idBounds[1].bounds, Interval{0, count - 1});
+  make();
+  idValues[1] = before;
+  idBounds[1].bounds = bounds;
+}
 
 AffineExpr KernelBuilder::block() const {
   AffineExpr number = getAffineDimExpr(1, context());

@@ -42,6 +42,8 @@ public:
     idValues.front() = value;
     idBounds.front().bounds = Interval{0, count - 1};
   }
+  /// Of a grid of one row: while `make` runs, the block is `value`, one of the first `count`.
+  void asBlock(mlir::Value value, int64_t count, llvm::function_ref<void()> make);
   mlir::AffineExpr thread() const;
   mlir::AffineExpr lane() const { return thread() % 32; }
   mlir::AffineExpr warp() const { return thread().floorDiv(32); }

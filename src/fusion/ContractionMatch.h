@@ -66,6 +66,11 @@ unsigned testsBefore(const HloInstruction &operand);
 /// How outputs are stored of a tile on tensor cores (ContractionPlan::outputVector).
 unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, mlir::MLIRContext *context);
 
+/// Of a kernel that combines.
+inline constexpr uint32_t combiningThreads = 128;
+/// Adds up what the plan's blocks leave of divided sums.
+FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo &target);
+
 /// What blocks fill a side's tile with, `times` each.
 IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &side, int64_t times,
                            mlir::MLIRContext *context);

@@ -36,8 +36,6 @@ constexpr int64_t mostWordsOfDeepTiles = 32;
 constexpr int64_t mostStages = 4, mostStagesOfRing = 6;
 /// For the threads of one block at least.
 constexpr int64_t registersOfMultiprocessor = 1 << 16;
-/// Of a kernel that combines.
-constexpr uint32_t combiningThreads = 128;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
 constexpr int64_t maxOpsPerThread = 2048;
 
@@ -60,6 +58,7 @@ public:
       return why;
     comparesTimes = plans.comparesTimes;
     parts = plans.choices.parts;
+    rounds = plans.choices.rounds;
     if (!plans.choices.tile)
       return chooseTile();
     std::optional<Rejection> why = takeTile(*plans.choices.tile);
@@ -332,7 +331,7 @@ private:
 
   std::optional<Rejection> chooseTile() {
     const double limit =
-        parts ? std::numeric_limits<double>::infinity() : loopSeconds(llvm::product_of(plan.depthSizes));
+        parts || rounds ? std::numeric_limits<double>::infinity() : loopSeconds(llvm::product_of(plan.depthSizes));
     return takeFastest(limit, [](const ContractionTile &) { return true; })
                ? std::nullopt
                : std::optional(Rejection{haveAlikeResults() ? "a loop for each result is as fast" : unlikeResults});
@@ -434,7 +433,8 @@ private:
     std::vector<Way> ways;
     double least = limit;
     forEachTile([&](const TileTime &time) {
-      if (time.seconds >= limit || !isMeant(plan.tile) || (parts && plan.splits != parts))
+      if (time.seconds >= limit || !isMeant(plan.tile) || (parts && plan.splits != parts) ||
+          (rounds && plan.rounds != rounds))
         return;
       ways.push_back({plan.tile, plan.splits, time});
       least = std::min(least, time.seconds);
@@ -542,6 +542,9 @@ private:
     const ContractionTile &tile = plan.tile;
     plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
     plan.outputVector = plan.splits == 1 && tile.onTensorCores ? outputVector() : 0;
+    plan.rounds = 1;
+    if (tile.hasProducer && plan.splits == 1)
+      plan.rounds = rounds ? std::min(rounds, plan.tiles() / tile.cluster) : plan.fewestRounds(target);
     const int64_t results = plan.outputVector ? plan.outputVector : plan.results();
     if (int64_t(plannedRegisters(plan)) * tile.threadsOfBlock() > registersOfMultiprocessor ||
         (tile.hasProducer &&
@@ -615,7 +618,7 @@ private:
   TileTime tileTime() {
     const PlanCounts own = countsOf(plan);
     KernelCounts counts = kernelCounts(own);
-    counts.blocks = uint64_t(plan.busyBlocks());
+    counts.blocks = plan.rounds > 1 ? uint64_t(plan.blocks()) : uint64_t(plan.busyTiles());
     counts.threadsPerBlock = uint32_t(plan.tile.threadsOfBlock());
     counts.registers = plannedRegisters(plan);
     counts.sharedBytes = uint32_t(plan.sharedBytes());
@@ -739,7 +742,7 @@ private:
   std::vector<std::array<Factor, 2>> factors; ///< of all products, by operand; what they share is the first's
   std::optional<unsigned> ofOutputs;          ///< outputVector
   bool comparesTimes = false;                 ///< PlanContext
-  int64_t parts = 0;                          ///< PlanChoices
+  int64_t parts = 0, rounds = 0;              ///< PlanChoices
   std::optional<unsigned> minorOfOutputs;     ///< after turnToOutputs
 };
 
@@ -751,18 +754,6 @@ std::optional<Rejection> ContractionSides::find(bool areTurned) { return planner
 void ContractionSides::chooseAccesses() { planner->chooseAccesses(); }
 void ContractionSides::chooseCopies() { planner->chooseAllCopies(); }
 bool ContractionSides::chooseMapOfColumns() { return planner->chooseMapOfColumns(); }
-
-/// Neighbours share loads where there are threads enough.
-static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo &target) {
-  plan.stage = ReductionStage::Combine;
-  const int64_t results = plan.hero->shape().numElements(), vector = ContractionPlan::sharedVectorBits / plan.bits;
-  const bool isMany = results / vector >= int64_t(target.multiprocessors) * target.threadsPerMultiprocessor / 2;
-  plan.perThread = isMany && results % vector == 0 ? vector : 1;
-  LaunchGeometry launch;
-  launch.block = {combiningThreads, 1, 1};
-  launch.grid = {uint32_t(llvm::divideCeil(results / plan.perThread, combiningThreads)), 1, 1};
-  return {std::move(plan), launch};
-}
 
 std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans,
                                           std::optional<DotAlgorithm> asIf) {

@@ -42,6 +42,12 @@ template <> std::optional<int64_t> partsOf(const RowReductionPlan &plan) { retur
 template <> std::optional<int64_t> partsOf(const ColumnReductionPlan &plan) { return plan.splits; }
 template <> std::optional<int64_t> partsOf(const ContractionPlan &plan) { return plan.splits; }
 
+/// Tiles of a ring's blocks; nothing: none goes on to another.
+template <typename Plan> std::optional<int64_t> roundsOf(const Plan &) { return std::nullopt; }
+template <> std::optional<int64_t> roundsOf(const ContractionPlan &plan) {
+  return plan.tile.hasProducer && plan.splits == 1 ? std::optional(plan.rounds) : std::nullopt;
+}
+
 } // namespace
 
 std::string refusalOf(const PlanChoices &choices, const FusionPlan &plan) {
@@ -52,12 +58,17 @@ std::string refusalOf(const PlanChoices &choices, const FusionPlan &plan) {
     const std::string hero = text(kernel->hero()).str();
     const std::optional<unsigned> vector = visitHero(kernel->plan, [](const auto &own) { return vectorOf(own); });
     const std::optional<int64_t> parts = visitHero(kernel->plan, [](const auto &own) { return partsOf(own); });
+    const std::optional<int64_t> rounds = visitHero(kernel->plan, [](const auto &own) { return roundsOf(own); });
+    if (choices.rounds && !rounds)
+      return "no ring is to be had here, whose blocks go on to other tiles";
     if ((choices.vector && !vector) || (choices.parts && !parts))
       return fmt::format("threads of `{}` have no such choice", hero);
     if (choices.vector && *vector != choices.vector)
       return fmt::format("a thread of `{}` can have {} at once here, not {}", hero, *vector, choices.vector);
     if (choices.parts && *parts != choices.parts)
       return fmt::format("sums of `{}` can be in {} parts here, not {}", hero, *parts, choices.parts);
+    if (choices.rounds && *rounds != choices.rounds)
+      return fmt::format("a block of `{}` can have {} tiles here, not {}", hero, *rounds, choices.rounds);
     return "";
   }
   return "there is no kernel";

@@ -150,7 +150,7 @@ namespace {
 llvm::LogicalResult addEarlierValue(const FusionGraph &graph, const EarlierValue &value, const TargetInfo &target,
                                     FusionPlan &plan, DiagnosticEngine &diagnostics, PlanContext &context) {
   // What is asked for is asked of what the whole is for.
-  const PlanChoices asked = std::exchange(context.choices, PlanChoices{context.choices.tile, "", 0, 0});
+  const PlanChoices asked = std::exchange(context.choices, PlanChoices{.tile = context.choices.tile});
   llvm::FailureOr<FusionPlan> own = planFusion(graph.upTo(*value.instr), {}, target, diagnostics, context);
   context.choices = asked;
   if (failed(own))
@@ -328,7 +328,7 @@ llvm::FailureOr<FusionPlan> planAsAsked(const FusionGraph &graph, const FusionAl
   context.refusal = failed(plan) ? choice.whyNone() : refusalOf(asked, *plan);
   if (context.refusal.empty())
     return plan;
-  context.choices = PlanChoices{asked.tile, "", 0, 0};
+  context.choices = PlanChoices{.tile = asked.tile};
   plan = HeroChoice(graph, offers, target, diagnostics, context).run();
   context.choices = asked;
   return plan;
@@ -344,7 +344,7 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
     nothing.aliasing.resize(graph.roots().size());
     return nothing;
   }
-  if (!context.choices.hero.empty() || context.choices.vector || context.choices.parts)
+  if (!context.choices.hero.empty() || context.choices.vector || context.choices.parts || context.choices.rounds)
     return planAsAsked(graph, offers, target, diagnostics, context);
   return HeroChoice(graph, offers, target, diagnostics, context).run();
 }

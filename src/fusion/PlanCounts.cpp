@@ -345,8 +345,8 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
     return counts;
   }
   const ContractionTile &tile = plan.tile;
-  const double steps = plan.busySteps(), blocks = plan.busyBlocks(), threads = double(tile.threads()),
-               warps = blocks * threads / lanesPerWarp, terms = double(tile.depth);
+  const double steps = plan.busySteps(), tiles = plan.busyTiles(), threads = double(tile.threads()),
+               warps = tiles * threads / lanesPerWarp, terms = double(tile.depth);
   double instructions = instructionsOfStep, waits = 0; // of a step
   for (const ContractionSide *side : plan.sides()) {
     const HloInstruction *hero = &plan.heroOf(*side);
@@ -358,7 +358,7 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
                                                         : instructionsOfCopy);
     waits += side->copied ? 0 : waitsOf(plan, *side, ofThread, isMadeOfLoads(plan, *side));
     const double times = plan.isOfRows(*side) ? 1 : 1 / double(tile.cluster); // others copy the rest
-    counts.reads.push_back({hero, side->operand, blocks * steps * elements * times, side->spread});
+    counts.reads.push_back({hero, side->operand, tiles * steps * elements * times, side->spread});
     const unsigned pieces = plan.piecesOf(*side);
     // Copies are written by lines of global memory: of short rows there are more.
     constexpr double bitsOfLine = 1024;
@@ -371,18 +371,20 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
   if (tile.onTensorCores) {
     counts.instructions += warps * steps * instructions;
     if (tile.ofWarpgroups) {
-      addGroupProducts(plan, blocks * steps, counts);
-      addGroupWaits(plan, steps, waits, counts);
+      addGroupProducts(plan, tiles * steps, counts);
+      addGroupWaits(plan, steps * double(plan.rounds), waits, counts);
     } else {
       addFragments(plan, warps * steps, counts);
       addFragmentWaits(plan, steps, waits, counts);
     }
     if (plan.outputVector) { // into shared memory in pairs, and out of it
-      const double results = plan.numProducts() * blocks * double(tile.rows() * tile.columns()) / lanesPerWarp;
+      const double results = plan.numProducts() * tiles * double(tile.rows() * tile.columns()) / lanesPerWarp;
       counts.instructions += results / 2 + results / plan.outputVector;
       counts.sharedPasses += 2 * results * deviceBits(plan.hero->shape().elementType()) / bitsOfPass;
-      counts.sharedRoundTrips += double(tile.threadRows / plan.outputRowsOfThread()) * 2 * tripsOfBarrier;
+      counts.sharedRoundTrips +=
+          double(plan.rounds * (tile.threadRows / plan.outputRowsOfThread())) * 2 * tripsOfBarrier;
     }
+    counts.tilesOfBlock = double(plan.rounds);
     return counts;
   }
   const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;
@@ -412,7 +414,7 @@ PlanCounts countsOf(const ContractionPlan &plan) {
   PlanCounts counts = countsOfTiles(plan);
   if (plan.ragged && plan.stage != ReductionStage::Combine) { // all sizes are read and added up
     const double ofThread = double(plan.ragged->number) * instructionsOfGroup;
-    counts.instructions += plan.busyBlocks() * double(plan.tile.threads()) / lanesPerWarp * ofThread;
+    counts.instructions += plan.busyTiles() * double(plan.tile.threads()) / lanesPerWarp * ofThread;
     counts.chainInstructions += ofThread / 2;
     ++counts.memoryRoundTrips;
   }
@@ -503,6 +505,7 @@ KernelCounts kernelCounts(const PlanCounts &own) {
   counts.sharedRoundTrips = own.sharedRoundTrips;
   counts.chainInstructions = own.chainInstructions;
   counts.inTurns = own.inTurns;
+  counts.tilesOfBlock = own.tilesOfBlock;
   return counts;
 }
 

@@ -95,6 +95,7 @@ void add(const PlanCounts &own, PlanCounts &all) {
   all.sharedRoundTrips += own.sharedRoundTrips;
   all.chainInstructions += own.chainInstructions;
   all.inTurns |= own.inTurns;
+  all.tilesOfBlock = std::max(all.tilesOfBlock, own.tilesOfBlock);
   if (own.rounds > all.rounds) {
     all.rounds = own.rounds;
     all.elementsOfRound = own.elementsOfRound;

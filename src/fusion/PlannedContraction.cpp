@@ -5,6 +5,7 @@
 #include "fusion/RingRegisters.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/OutputMaps.h"
+#include "hloc/kernel/Estimate.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
@@ -84,9 +85,9 @@ int64_t ContractionPlan::rowTiles() const {
   return (rows.size + (ragged->number + 1) * (tile.rows() - 1)) / tile.rows();
 }
 
-double ContractionPlan::busyBlocks() const {
+double ContractionPlan::busyTiles() const {
   if (!ragged || !ragged->areOfRows())
-    return double(blocks());
+    return double(tiles() * splits);
   const int64_t ofGroup = llvm::divideCeil(llvm::divideCeil(rows.size, ragged->number), tile.rows());
   return double(batchSize * ragged->number * ofGroup * columnTiles() * splits);
 }
@@ -287,6 +288,25 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
       std::clamp<int64_t>(plan.wantedRegisters(), KernelSpec::usualRegisters, ContractionPlan::mostRegisters));
 }
 
+/// (Neighbours share loads where there are threads enough.)
+FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo &target) {
+  plan.stage = ReductionStage::Combine;
+  const int64_t results = plan.hero->shape().numElements(), vector = ContractionPlan::sharedVectorBits / plan.bits;
+  const bool isMany = results / vector >= int64_t(target.multiprocessors) * target.threadsPerMultiprocessor / 2;
+  plan.perThread = isMany && results % vector == 0 ? vector : 1;
+  LaunchGeometry launch;
+  launch.block = {combiningThreads, 1, 1};
+  launch.grid = {uint32_t(llvm::divideCeil(results / plan.perThread, combiningThreads)), 1, 1};
+  return {std::move(plan), launch};
+}
+
+int64_t ContractionPlan::fewestRounds(const TargetInfo &target) const {
+  const double warps = double(tile.threadsOfBlock()) / double(target.warpSize);
+  const bool areAlone =
+      residentBlocks(plannedRegisters(*this), uint32_t(sharedBytes()), warps, deviceOf(target).sharedBytes) < 2;
+  return tile.hasProducer && splits == 1 && areAlone ? llvm::divideCeil(tiles(), int64_t(target.multiprocessors)) : 1;
+}
+
 static std::string nameOf(unsigned products) {
   return products == 1 ? "product" : fmt::format("{} products", products);
 }
@@ -325,6 +345,8 @@ std::string ContractionPlan::toString() const {
                       tile.cluster > 1 ? ", columns for a neighbour, too" : "");
   else if (tile.stages > 1)
     os << fmt::format(" in {} stages", tile.stages);
+  if (rounds > 1)
+    os << fmt::format("; {} tiles a block", rounds);
   os << "; roots ";
   llvm::interleave(roots, os, ",");
   if (stage == ReductionStage::Partial)

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 #include <tuple>
 
 namespace hloc::lint {
@@ -218,11 +219,29 @@ struct MultiplyingLoops {
       areAhead[loop] = round.multiplies && !waits;
       areStored[loop] = areAhead[loop] && round.barriers > 0 && round.stores;
       areInTurns |= waits || areStored[loop];
+      for (uint32_t outer = uint32_t(loop); outer != none && round.multiplies; outer = code.loops[outer].parent)
+        multiply.insert(outer);
     }
+    findStoring(code);
   }
   bool areInTurns = false; ///< any of them
+  /// Whose rounds multiply, and store to global memory what comes of it; or none.
+  uint32_t storing = none;
   // By loop: loads are for a later round; they are stored into shared memory at the end of this one.
   std::vector<bool> areAhead, areStored;
+
+private:
+  void findStoring(const KernelCode &code) {
+    for (const CodeBlock &block : code.blocks) {
+      uint32_t loop = block.loop;
+      while (loop != none && !multiply.contains(loop))
+        loop = code.loops[loop].parent;
+      for (uint32_t i = block.begin; loop != none && i < block.end; ++i)
+        if (code.instrs[i].name() == "st" && spaceOf(code.instrs[i]) == "global")
+          storing = loop;
+    }
+  }
+  std::set<uint32_t> multiply; ///< loops, and those around them
 };
 
 /// Bulk loads, and the share of them that arrives in other blocks of the cluster, too.
@@ -321,6 +340,9 @@ public:
   LaneValues values;
   PathCounts once, inLoops; ///< StaticCounts
   bool dependsOnPlace = false;
+  double tilesOfBlock() const {
+    return multiplying.storing == none ? 1 : std::max(1.0, rounds[multiplying.storing].value_or(1));
+  }
 
 private:
   struct Depth {
@@ -665,16 +687,18 @@ std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::Str
   const uint64_t warpsOfBlock = (std::max<uint64_t>(1, block.count()) + warpLanes - 1) / warpLanes;
   const uint64_t blocks = std::max<uint64_t>(1, grid.count());
   uint64_t walked = 0;
+  double tilesOfBlock = 1;
   auto walk = [&](WarpPlace place) {
     WalkedWarp warp(codes, grid, block, place);
     WarpWalk way(code, warp);
     way.run(way.values.allLanes());
     walked = warp.walked;
+    tilesOfBlock = std::max(tilesOfBlock, way.tilesOfBlock());
     return std::tuple(way.once, way.inLoops, way.dependsOnPlace);
   };
   // The middle of the grid; edges of arrays are elsewhere.
   const auto [middleOnce, middleInLoops, dependsOnPlace] = walk({blocks / 2, (warpsOfBlock - 1) / 2});
-  StaticCounts result{middleOnce, middleInLoops, 0, code.multiplying.areInTurns};
+  StaticCounts result{middleOnce, middleInLoops, 0, code.multiplying.areInTurns, 1};
   if (dependsOnPlace) {
     const uint64_t most = std::clamp<uint64_t>(mostInstrsOfWarps / std::max<uint64_t>(1, walked), 1, mostWarps);
     const uint64_t all = blocks * warpsOfBlock;
@@ -695,6 +719,7 @@ std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::Str
     result.once = once;
     result.inLoops = inLoops;
   }
+  result.tilesOfBlock = tilesOfBlock;
   for (const ptx::Statement &statement : function->body)
     if (statement.kind == ptx::Statement::Kind::Variable && statement.variable.space == "shared")
       result.sharedBytes += statement.variable.length.value_or(1) * std::max(1u, typeBits(statement.variable.type) / 8);
@@ -744,6 +769,7 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
   result.sharedRoundTrips = path.sharedRoundTrips;
   result.chainInstructions = path.chainInstructions;
   result.inTurns = counts.inTurns;
+  result.tilesOfBlock = counts.tilesOfBlock;
   return result;
 }
 

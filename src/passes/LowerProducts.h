@@ -26,7 +26,7 @@ void copyBox(xla_gpu::CopyBoxOp op, mlir::Value map, mlir::Value dest, mlir::Val
 void setRegisters(xla_gpu::SetRegistersOp op, mlir::OpBuilder &builder);
 void keep(xla_gpu::KeepOp op, mlir::OpBuilder &builder);
 void syncCluster(mlir::Location loc, mlir::OpBuilder &builder);
-/// Of the block's threads that come here, so many.
-void syncThreads(mlir::Location loc, int64_t threads, mlir::OpBuilder &builder);
+/// Of the block's threads that come here, so many; `each`: groups of so many neighbours, each by itself.
+void syncThreads(mlir::Location loc, int64_t threads, bool each, mlir::OpBuilder &builder);
 
 } // namespace hloc

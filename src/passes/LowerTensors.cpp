@@ -210,7 +210,7 @@ private:
       rewriter.replaceOp(op, *array);
     } else if (auto barrier = dyn_cast<SyncThreadsOp>(op)) {
       if (barrier.getThreads())
-        syncThreads(op->getLoc(), int64_t(*barrier.getThreads()), rewriter);
+        syncThreads(op->getLoc(), int64_t(*barrier.getThreads()), barrier.getEach(), rewriter);
       else
         gpu::BarrierOp::create(rewriter, op->getLoc());
       rewriter.replaceOp(op, op->getOperands());

@@ -84,11 +84,16 @@ SmallVector<IndexingMap, 0> peel(const IndexingMap &map, bool inOrder) {
   return maps;
 }
 
+/// Do warps go through a ring of tiles in its body? That is nearly all of a kernel, and is not unrolled.
+bool isOfRing(LoopOp loop) {
+  return loop.getBody()->walk([](AwaitPhaseOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 struct PeelLoopsPass : hloc::impl::PeelLoopsBase<PeelLoopsPass> {
   void runOnOperation() override {
     getOperation().walk([](LoopOp loop) {
       const IndexingMap &map = loop.indexingMap();
-      if (map.isKnownEmpty() || map.constraints().empty())
+      if (map.isKnownEmpty() || map.constraints().empty() || isOfRing(loop))
         return;
       SmallVector<IndexingMap, 0> maps = peel(map, /*inOrder=*/!hasFreeOrder(loop));
       if (maps.size() == 1)

@@ -100,7 +100,7 @@ std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph
   if (known)
     return known;
   llvm::SmallVector<Forced *> meant;
-  plans.choices = PlanChoices{tile, "", 0, 0};
+  plans.choices = PlanChoices{.tile = tile};
   for (Forced &one : forced) {
     if (!one.bodies.contains(&equal.first(graph.computation())))
       continue;
@@ -114,6 +114,8 @@ std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph
       plans.choices.vector = asked.vector;
     if (asked.parts)
       plans.choices.parts = asked.parts;
+    if (asked.rounds)
+      plans.choices.rounds = asked.rounds;
   }
   llvm::FailureOr<FusionPlan> fusionPlan = planFusion(graph, offers, target, diagnostics, plans);
   if (failed(fusionPlan))

@@ -269,19 +269,19 @@ private:
       return;
     const std::vector<TileCandidate> tiles = tileCandidates(*graph, way.target, plans);
     for (const TileCandidate &tile : llvm::ArrayRef(tiles).take_front(mostTiles))
-      addChoice("tile=" + tile.tile.toString(), {tile.tile, "", 0, 0});
+      addChoice("tile=" + tile.tile.toString(), {.tile = tile.tile});
     const bool sums = !tiles.empty() || llvm::any_of(body.instructions(), [](const HloInstruction *instr) {
       return instr->opcode() == Opcode::Reduce;
     });
     for (int64_t parts : {1, 2, 4, 8, 16})
       if (sums && hasFewBlocks)
-        addChoice(fmt::format("parts={}", parts), {std::nullopt, "", 0, parts});
+        addChoice(fmt::format("parts={}", parts), {.parts = parts});
     if (!tiles.empty())
       return;
     for (Hero hero : {Hero::Rows, Hero::Columns, Hero::RowReduction, Hero::ColumnReduction, Hero::Loop})
-      addChoice("hero=" + text(hero).str(), {std::nullopt, text(hero).str(), 0, 0});
+      addChoice("hero=" + text(hero).str(), {.hero = text(hero).str()});
     for (unsigned vector : {1u, 2u, 4u, 8u})
-      addChoice(fmt::format("vector={}", vector), {std::nullopt, "", vector, 0});
+      addChoice(fmt::format("vector={}", vector), {.vector = vector});
   }
 
   /// Nothing if it is not possible, or saves little.

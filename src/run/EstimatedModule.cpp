@@ -194,6 +194,7 @@ std::optional<EstimatedModule> CountedLaunches::finish(const emulator::Counters 
       counts.sharedRoundTrips = path.sharedRoundTrips;
       counts.chainInstructions = path.chainInstructions;
       counts.inTurns = text->inTurns;
+      counts.tilesOfBlock = text->tilesOfBlock;
     }
     made.kernels.push_back(std::move(launched));
   }

@@ -198,6 +198,8 @@ struct ContractionPlan {
   int64_t leastStage = 0; ///< elements that a stage has at least, if other tiles take their turns there
   unsigned bits = 32;     ///< of the type in which sums are computed
   int64_t splits = 1;
+  /// Of a ring: tiles that a block has, one after the other. Terms of the next one are copied meanwhile.
+  int64_t rounds = 1;
   ReductionStage stage = ReductionStage::Whole;
   /// Of neighbours in memory that a thread stores at once, if results of tensor cores go through shared memory first,
   /// where they are in fragments; 0: each thread stores its own.
@@ -295,9 +297,12 @@ struct ContractionPlan {
   int64_t columnTiles() const { return (columns.size + tile.columns() - 1) / tile.columns(); }
   int64_t stepsOfSplit() const { return (steps() + splits - 1) / splits; }
   int64_t tiles() const { return batchSize * rowTiles() * columnTiles(); }
-  int64_t blocks() const { return tiles() * splits; } ///< that add up products
-  /// Of blocks that have rows, and of the steps of one, if all groups are of one size.
-  double busyBlocks() const;
+  /// That add up products. In each round they have tiles that follow each other; in the last one some may have none.
+  int64_t blocks() const { return (tiles() / tile.cluster + rounds - 1) / rounds * tile.cluster * splits; }
+  /// Of a ring whose block is alone on a multiprocessor: as many as each would have, one block after the other.
+  int64_t fewestRounds(const TargetInfo &target) const;
+  /// Of tiles that have rows, one for each part of their sums, and of the steps of one, if all groups are of one size.
+  double busyTiles() const;
   double busySteps() const;
   /// Are neighbours of a side those of a ragged dimension, of which groups begin anywhere?
   bool isRaggedAlong(const ContractionSide &side) const;

@@ -31,10 +31,11 @@ struct TileSizes {
 
 /// What plans are asked for instead of what is best.
 struct PlanChoices {
-  std::optional<TileSizes> tile; ///< that is asked for: contractions have it, attention if it can
-  std::string hero;              ///< by name; empty: whichever takes the least time
-  unsigned vector = 0;           ///< neighbours that a thread has at once, a power of two; 0: as many as are best
-  int64_t parts = 0;             ///< of each sum, which a second kernel adds up; 1: none; 0: as many as are best
+  std::optional<TileSizes> tile = {}; ///< that is asked for: contractions have it, attention if it can
+  std::string hero = {};              ///< by name; empty: whichever takes the least time
+  unsigned vector = 0;                ///< neighbours that a thread has at once, a power of two; 0: as many as are best
+  int64_t parts = 0;                  ///< of each sum, which a second kernel adds up; 1: none; 0: as many as are best
+  int64_t rounds = 0; ///< tiles of a contraction's ring that a block has, one after another; 0: as are best
 };
 
 class PlanContext {
@@ -49,7 +50,8 @@ public:
   /// Plans are asked for how long they take: contractions have the fastest tiles, as far as estimates tell them apart.
   bool comparesTimes = false;
   std::string tileRefusal; ///< why the last that was planned has not the tile; empty: it has
-  std::string refusal;     ///< why the last has not the hero, vector or parts, and what is best instead; empty: it has
+  std::string
+      refusal; ///< why the last has not the hero, vector, parts or rounds, and what is best instead; empty: it has
 
 private:
   std::unique_ptr<mlir::MLIRContext> own;

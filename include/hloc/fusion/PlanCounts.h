@@ -26,7 +26,8 @@ struct PlanCounts {
   double products = 0, doubleProducts = 0, groupProducts = 0; ///< of tensor cores (KernelCounts)
   // The longest chain of one warp (KernelCounts).
   double memoryRoundTrips = 1, sharedRoundTrips = 0, chainInstructions = 0;
-  bool inTurns = false; ///< (KernelCounts)
+  bool inTurns = false;    ///< (KernelCounts)
+  double tilesOfBlock = 1; ///< (KernelCounts)
   /// A thread's loop over what it has of a reduction's operand: with few operations for an element it is unrolled, as
   /// the above has it.
   double rounds = 1, elementsOfRound = 1;

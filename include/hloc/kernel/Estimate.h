@@ -76,6 +76,9 @@ struct KernelCounts {
   double atomics = 0;          ///< on global memory, each lane
   /// Does a block make products, and do all else that its steps take, in turns between barriers?
   bool inTurns = false;
+  /// Of warpgroups' results a block has so many tiles, one after another: while one is stored, the next one's products
+  /// are made.
+  double tilesOfBlock = 1;
   // The longest chain of one warp, whose links wait for each other.
   double memoryRoundTrips = 1;  ///< loads of global memory whose addresses or turns wait for others
   double sharedRoundTrips = 0;  ///< loads of shared memory, shuffles, barriers

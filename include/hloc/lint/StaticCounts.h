@@ -31,7 +31,8 @@ struct StaticCounts {
   PathCounts once;    ///< with one round of each such loop, and all rounds of the others
   PathCounts inLoops; ///< the part of it that further rounds repeat
   uint64_t sharedBytes = 0;
-  bool inTurns = false; ///< (KernelCounts)
+  bool inTurns = false;    ///< (KernelCounts)
+  double tilesOfBlock = 1; ///< (KernelCounts)
 
   /// More rounds of the loops than one such that a thread moves so many bytes; 0 if its loops move none.
   double roundsForBytes(double bytes) const;

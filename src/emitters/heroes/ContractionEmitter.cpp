@@ -288,12 +288,39 @@ private:
     SmallVector<Value> tiles = allocate();
     TileRing ring(tile, kernel);
     auto multiplyAll = [&] {
-      if (SmallVector<Value> made = withoutRests(sumsOfRing(tiles, ring)); stores)
-        outputs.store(made);
-      else
-        outputs.storePartial(made, partOf(plan, kernel));
+      std::vector<Value> &written = stores ? kernel.outputs() : kernel.scratch();
+      const TileRing::Turn first = ring.beforeUses();
+      SmallVector<Value> carried = {first.stage, first.parity};
+      llvm::append_range(carried, written);
+      carried = forEachTile(carried, [&](ValueRange before) {
+        llvm::copy(before.drop_front(TileRing::valuesOfTurn), written.begin());
+        SmallVector<Value> next(before.take_front(TileRing::valuesOfTurn));
+        if (SmallVector<Value> made = withoutRests(sumsOfRing(tiles, ring, next)); stores)
+          outputs.store(made);
+        else
+          outputs.storePartial(made, partOf(plan, kernel));
+        llvm::append_range(next, written);
+        return next;
+      });
+      llvm::copy(ArrayRef(carried).drop_front(TileRing::valuesOfTurn), written.begin());
     };
     ring.run(plan.exchangesRegisters() ? plan.registersOfConsumers() : 0, [&] { fillRing(tiles, ring); }, multiplyAll);
+  }
+
+  /// Of all tiles of results that the block has, one after the other, what `body` carries: inside, the block is that of
+  /// a grid with one for each.
+  SmallVector<Value> forEachTile(ValueRange carried, llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+    if (plan.rounds == 1)
+      return body(carried);
+    AffineExpr tile = kernel.block() + getAffineSymbolExpr(0, context) * plan.blocks();
+    IndexingMap map = kernel.mapOf({tile}, {plan.rounds});
+    map.addConstraint(tile, Interval{0, plan.tiles() - 1});
+    map.simplify();
+    return kernel.loop(map, carried, [&](ValueRange, ValueRange number, ValueRange before) {
+      SmallVector<Value> next;
+      kernel.asBlock(number.front(), plan.tiles(), [&] { next = body(before); });
+      return next;
+    });
   }
 
   void fillRing(ArrayRef<Value> tiles, TileRing &ring) {
@@ -301,13 +328,15 @@ private:
     for (const OperandTile &operand : operands)
       bytes += operand.bytesOfTile();
     const TileRing::Turn first = ring.beforeFills();
-    loopSteps({first.stage, first.parity}, [&](Value step, ValueRange before) {
-      const TileRing::Turn turn = ring.following({before[0], before[1]});
-      ring.begin(turn, bytes);
-      // The order of the kernel's maps is that of the plan's sides.
-      for (auto [number, operand] : llvm::enumerate(operands))
-        operand.copyInBulk(numberOfMap(number), step, tiles[number], turn.stage, ring.allBarriers());
-      return SmallVector<Value>{turn.stage, turn.parity};
+    forEachTile({first.stage, first.parity}, [&](ValueRange ofTile) {
+      return loopSteps(ofTile, [&](Value step, ValueRange before) {
+        const TileRing::Turn turn = ring.following({before[0], before[1]});
+        ring.begin(turn, bytes);
+        // The order of the kernel's maps is that of the plan's sides.
+        for (auto [number, operand] : llvm::enumerate(operands))
+          operand.copyInBulk(numberOfMap(number), step, tiles[number], turn.stage, ring.allBarriers());
+        return SmallVector<Value>{turn.stage, turn.parity};
+      });
     });
   }
 
@@ -319,10 +348,9 @@ private:
   }
 
   /// A step's products are made while the next step's tiles are waited for; then its own stage is free. Of those that
-  /// are promoted it is at once.
-  SmallVector<Value> sumsOfRing(ArrayRef<Value> tiles, TileRing &ring) {
-    const TileRing::Turn first = ring.beforeUses();
-    SmallVector<Value> carried = {first.stage, first.parity};
+  /// are promoted it is at once. `last`: the turn that was used last, before and after.
+  SmallVector<Value> sumsOfRing(ArrayRef<Value> tiles, TileRing &ring, SmallVectorImpl<Value> &last) {
+    SmallVector<Value> carried(last.begin(), last.end());
     llvm::append_range(carried, noSums());
     carried = loopSteps(carried, [&](Value step, ValueRange before) {
       const TileRing::Turn turn = ring.following({before[0], before[1]});
@@ -338,7 +366,11 @@ private:
       llvm::append_range(next, added);
       return next;
     });
-    return knownSums(ArrayRef(carried).drop_front(TileRing::valuesOfTurn));
+    last.assign(carried.begin(), carried.begin() + TileRing::valuesOfTurn);
+    SmallVector<Value> sums = knownSums(ArrayRef(carried).drop_front(TileRing::valuesOfTurn));
+    if (plan.rounds > 1 && !tile.promotes) // else nobody waits for the last stage
+      ring.release(last.front());
+    return sums;
   }
 
   /// Of so many of the first steps.

@@ -117,6 +117,9 @@ IndexingMap OutputTile::mapOfPiece(int64_t row, int64_t piece, AffineExpr part) 
 /// Some of all threads' rows at a time.
 void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
   const int64_t together = plan.outputRowsOfThread(), vector = pieceOf(plan.columns);
+  // Each warpgroup of a ring stores its own rows, so that none waits until the other's sums are complete, and one
+  // multiplies while the other stores. (In memory that others gave, one's rows lie anywhere.)
+  const int64_t groups = tile.hasProducer && !shared ? tile.warpRows / tile.warpsOfGroup : 1;
   SmallVector<Value> all; // by product
   if (shared)
     all = {shared};
@@ -125,10 +128,14 @@ void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
         b, RankedTensorType::get({plan.outputElements()}, storageType(type, context))));
   auto synchronize = [&] {
     auto barrier = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(all)), all);
-    if (tile.hasProducer) // the others are elsewhere
-      barrier.setThreads(uint64_t(tile.threads()));
+    if (tile.hasProducer) { // the others are elsewhere
+      barrier.setThreads(uint64_t(tile.threads() / groups));
+      barrier.setEach(groups > 1);
+    }
     all = SmallVector<Value>(barrier.getResults());
   };
+  if (plan.rounds > 1) // of the tile before, all have read what others wrote
+    synchronize();
   for (int64_t first = 0; first < tile.threadRows; first += together) {
     for (auto [number, ofProduct] : llvm::enumerate(all))
       for (int64_t row = 0; row < together; ++row)
@@ -137,7 +144,7 @@ void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
           ofProduct = putPiece(row, together, piece, sums.slice(at, vector), ofProduct);
         }
     synchronize();
-    storeRows(first, together, all);
+    storeRows(first, together, groups, all);
     if (first + together < tile.threadRows)
       synchronize();
   }
@@ -177,16 +184,19 @@ Value OutputTile::putPiece(int64_t row, int64_t together, int64_t piece, ArrayRe
       .getResult();
 }
 
-/// The outputs of those of each thread's rows, from `first` on, that are in shared memory: in their order in memory.
-void OutputTile::storeRows(int64_t first, int64_t together, ValueRange shared) {
-  const int64_t vector = plan.outputVector, ofWarp = tile.laneRows() * together, rows = tile.warpRows * ofWarp,
+/// The outputs of those of each thread's rows, from `first` on, that are in shared memory: in their order in memory, by
+/// groups of neighbouring threads, each with the rows of its own warps.
+void OutputTile::storeRows(int64_t first, int64_t together, int64_t groups, ValueRange shared) {
+  const int64_t vector = plan.outputVector, ofWarp = tile.laneRows() * together, rows = tile.warpRows * ofWarp / groups,
+                threads = tile.threads() / groups,
                 vectorsOfLine = (plan.storesColumns ? rows : tile.columns()) / vector,
-                vectors = rows * tile.columns() / vector, turns = llvm::divideCeil(vectors, tile.threads());
-  AffineExpr number = kernel.thread() + getAffineSymbolExpr(0, context) * tile.threads();
+                vectors = rows * tile.columns() / vector, turns = llvm::divideCeil(vectors, threads);
+  AffineExpr number = kernel.thread() % threads + getAffineSymbolExpr(0, context) * threads;
   AffineExpr row = number.floorDiv(vectorsOfLine);
   AffineExpr column = number % vectorsOfLine * vector + getAffineSymbolExpr(1, context);
   if (plan.storesColumns)
     std::swap(row, column);
+  row = row + kernel.thread().floorDiv(threads) * rows;
   const AffineExpr warp = row.floorDiv(ofWarp), inWarp = row % ofWarp;
   AffineExpr rowPosition =
       firstAlong(plan.rows) +
@@ -201,7 +211,7 @@ void OutputTile::storeRows(int64_t first, int64_t together, ValueRange shared) {
   indices.push_back(placeInShared(row, column));
   IndexingMap map = kernel.mapOf(indices, {turns, vector});
   addInside(map, rowPosition, columnPosition);
-  if (vectors % tile.threads() != 0)
+  if (vectors % threads != 0)
     map.addConstraint(number, Interval{0, vectors - 1});
   map.simplify();
   SmallVector<Value> made = kernel.loop(map, kernel.outputs(), [&](ValueRange, ValueRange at, ValueRange before) {

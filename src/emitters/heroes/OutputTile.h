@@ -51,7 +51,7 @@ private:
   void storeThroughShared(llvm::ArrayRef<mlir::Value> sums, mlir::Value shared);
   mlir::Value putPiece(int64_t row, int64_t together, int64_t piece, llvm::ArrayRef<mlir::Value> sums,
                        mlir::Value shared);
-  void storeRows(int64_t first, int64_t together, mlir::ValueRange shared);
+  void storeRows(int64_t first, int64_t together, int64_t groups, mlir::ValueRange shared);
 
   CodeBuilder &b;
   llvm::SmallVector<const HloInstruction *, 3> heroes;

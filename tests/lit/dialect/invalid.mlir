@@ -94,6 +94,22 @@ func.func @barrier_of_some(%t: tensor<64xf32>, %n: index) -> tensor<64xf32> {
 
 // -----
 
+func.func @barrier_of_groups(%t: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error @+1 {{has groups of a power of two of threads, of one warp at least}}
+  %s = xla_gpu.sync_threads %t of 96 each : tensor<64xf32>
+  return %s : tensor<64xf32>
+}
+
+// -----
+
+func.func @barrier_of_any_groups(%t: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error @+1 {{has groups of a power of two of threads, of one warp at least}}
+  %s = xla_gpu.sync_threads %t each : tensor<64xf32>
+  return %s : tensor<64xf32>
+}
+
+// -----
+
 // The count of iterations is a value that was loaded where a thread says.
 func.func @barrier_in_a_loop(%t: tensor<64xindex>, %zero: index, %one: index) -> tensor<64xindex> {
   %thread = gpu.thread_id x

@@ -28,6 +28,10 @@ func.func @all_ops(%a: index, %b: index, %v: f32, %c: i1, %t: tensor<32x10xf32>)
   %s = xla_gpu.allocate_shared : tensor<32x33xf32>
   // CHECK: xla_gpu.sync_threads %[[SHMEM]], %{{.*}} : tensor<32x33xf32>, tensor<32x10xf32>
   %sync:2 = xla_gpu.sync_threads %s, %r : tensor<32x33xf32>, tensor<32x10xf32>
+  // CHECK: xla_gpu.sync_threads %[[SHMEM]] of 256 : tensor<32x33xf32>
+  %some = xla_gpu.sync_threads %s of 256 : tensor<32x33xf32>
+  // CHECK: xla_gpu.sync_threads %[[SHMEM]] of 128 each : tensor<32x33xf32>
+  %groups = xla_gpu.sync_threads %s of 128 each : tensor<32x33xf32>
   // CHECK: xla_gpu.predicated_extract %{{.*}}[%arg0, %arg1] if %arg3 else %arg2 : tensor<32x33xf32>
   %e = xla_gpu.predicated_extract %sync#0[%a, %b] if %c else %v : tensor<32x33xf32>
   // CHECK: xla_gpu.shuffle_reduce(%{{.*}}, %arg2) to 16 combiner=@pair : f32, f32

@@ -29,3 +29,16 @@ func.func @nothing_to_gain(%d: index, %x: index) -> index {
   }
   return %q : index
 }
+
+// Nor is a loop with a ring's barriers in it, which is nearly all of a kernel.
+#turns = #xla_gpu.indexing_map<"(d0)[s0] -> (s0 * 126 + d0), domain: d0 in [0, 125], s0 in [0, 7], s0 * 126 + d0 in [0, 1006]">
+// CHECK-LABEL: func @ring
+// CHECK: xla_gpu.loop {{.*}} s0 in [0, 7]
+// CHECK-NOT: xla_gpu.loop
+func.func @ring(%d: index, %x: index, %p: i32, %b: tensor<4xi64>) -> index {
+  %r = xla_gpu.loop (%d)[%s] -> (%i) in #turns iter_args(%a = %x) -> (index) {
+    xla_gpu.await_phase %b[%a], %p : tensor<4xi64>
+    xla_gpu.yield %i : index
+  }
+  return %r : index
+}

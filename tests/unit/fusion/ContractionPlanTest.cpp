@@ -526,7 +526,7 @@ TEST_CASE("contraction: rows of a ragged-dot's groups, and its terms") {
   // A group more, of the rows that are in none. Every group but one begins and ends within a tile, at worst.
   const int64_t tile = ofRows.tile.rows();
   CHECK(ofRows.rowTiles() == (8192 + 9 * (tile - 1)) / tile);
-  CHECK(ofRows.busyBlocks() == double(8 * (1024 / tile) * ofRows.columnTiles() * ofRows.splits));
+  CHECK(ofRows.busyTiles() == double(8 * (1024 / tile) * ofRows.columnTiles() * ofRows.splits));
   // Each group has results of its own; a block has the steps of its group.
   Planned terms = ragged("8192,512", "8192,1024", "f32[8,512,1024]",
                          "lhs_contracting_dims={0}, rhs_contracting_dims={0}, lhs_ragged_dims={0}");

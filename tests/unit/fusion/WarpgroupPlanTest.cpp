@@ -68,6 +68,34 @@ TEST_CASE("warpgroups: large products come through a ring, and blocks share what
     CHECK_FALSE(Planned(product(4096, 4096, 4096), target).tile().ofWarpgroups);
 }
 
+TEST_CASE("warpgroups: blocks that are alone go on to other tiles, without their ring running empty") {
+  const int64_t multiprocessors = findTarget("sm_90a")->multiprocessors;
+  for (auto [m, n, k, rounds] :
+       {std::array<int64_t, 4>{4096, 4096, 4096, 4}, {8192, 8192, 1024, 16}, {2048, 2048, 2048, 1}}) {
+    Planned planned(product(m, n, k));
+    INFO(planned.text());
+    const ContractionPlan &plan = planned.contraction();
+    REQUIRE(plan.tile.hasProducer);
+    CHECK(plan.rounds == rounds);
+    // Each tile is some block's, and no block is without.
+    CHECK(plan.blocks() * rounds >= plan.tiles());
+    CHECK(plan.blocks() * (rounds - 1) < plan.tiles());
+    CHECK(plan.blocks() <= multiprocessors);
+    CHECK(plan.blocks() % plan.tile.cluster == 0);
+    CHECK(int64_t(planned.kernel().launch.grid.x) == plan.blocks());
+  }
+  // Batches are tiles, too; parts of sums are not.
+  Planned batch(
+      "a = bf16[32,1024,1024] parameter(0) b = bf16[32,1024,1024] parameter(1) ROOT d = bf16[32,1024,1024] dot(a, b), "
+      "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}");
+  CHECK(batch.contraction().rounds == 8);
+  CHECK(batch.contraction().blocks() == 128);
+  CHECK(batch.text().find("8 tiles a block") != std::string::npos);
+  Planned parts(product(128, 128, 65536));
+  REQUIRE(parts.contraction().splits > 1);
+  CHECK(parts.contraction().rounds == 1);
+}
+
 TEST_CASE("warpgroups: tensor maps say how both sides lie") {
   for (bool lhs : {false, true})
     for (bool rhs : {false, true}) {

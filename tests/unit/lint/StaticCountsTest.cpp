@@ -247,6 +247,23 @@ TEST_CASE("a loop that a predicate leaves which no comparison makes", "[lint]") 
   CHECK(counted("setp.ne.b32 %p2, %r9, 0; " + loop).inLoops.memoryRoundTrips == 1);
 }
 
+TEST_CASE("a block may store one tile of results after another", "[lint]") {
+  auto loop = [](const std::string &number, int rounds, const std::string &body) {
+    const std::string counter = "%r" + number, label = "$L" + number, again = "%p" + number;
+    return "mov.b32 " + counter + ", 0; " + label + ": " + body + "add.s32 " + counter + ", " + counter +
+           ", 1; setp.lt.s32 " + again + ", " + counter + ", " + std::to_string(rounds) + "; @" + again + " bra " +
+           label + "; ";
+  };
+  const std::string
+      multiply =
+          "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd3, %rd4, 1, 1, 1, 0, 0; ",
+      store = "st.global.b32 [%rd2], %r9; ";
+  CHECK(counted(loop("7", 6, loop("8", 9, multiply) + store)).tilesOfBlock == 6);
+  // Behind all products; and before there are any.
+  CHECK(counted(loop("8", 9, multiply) + store).tilesOfBlock == 1);
+  CHECK(counted(loop("8", 9, multiply) + loop("7", 6, store)).tilesOfBlock == 1);
+}
+
 TEST_CASE("there is nothing to count in what is not there", "[lint]") {
   CHECK_FALSE(countStatically(parsed(kernelText("")), "other", {}, {}));
   StaticCounts counts = counted("$L: bra $L;");
