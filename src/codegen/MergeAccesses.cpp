@@ -144,21 +144,26 @@ bool sayGlobal(llvm::Module &module) {
 /// for each vector that it makes, and walks to the block's end.
 constexpr size_t pieceLength = 2048;
 
-/// Cuts blocks that are longer than a piece: the first one after `first` instructions. What is cut off, in order.
+/// Cuts blocks that are longer than a piece: the first one after `first` instructions, or soon after, where something is
+/// written: what lies side by side is seldom read, or written, on both sides of that. What is cut off, in order.
 std::vector<llvm::BasicBlock *> cutBlocks(llvm::Module &module, size_t first) {
   std::vector<llvm::Instruction *> cuts;
   for (llvm::Function &function : module)
     for (llvm::BasicBlock &block : function) {
       if (block.size() <= pieceLength)
         continue;
-      size_t left = first;
-      for (llvm::Instruction &instruction : block)
-        if (left > 0) {
-          --left;
-        } else if (!llvm::isa<llvm::PHINode>(instruction)) {
+      constexpr size_t mostLonger = pieceLength / 4;
+      size_t length = pieceLength - first;
+      bool isBehindWrite = false;
+      for (llvm::Instruction &instruction : block) {
+        const bool isFull = length >= pieceLength && (isBehindWrite || length >= pieceLength + mostLonger);
+        if (isFull && !llvm::isa<llvm::PHINode>(instruction) && !llvm::isa<llvm::StoreInst>(instruction)) {
           cuts.push_back(&instruction);
-          left = pieceLength - 1;
+          length = 0;
         }
+        ++length;
+        isBehindWrite = instruction.mayWriteToMemory();
+      }
     }
   std::vector<llvm::BasicBlock *> pieces;
   for (llvm::Instruction *cut : llvm::reverse(cuts)) // from the end: each instruction changes its block once

@@ -59,7 +59,7 @@ std::string refusalOf(const PlanChoices &choices, const FusionPlan &plan) {
     const std::optional<unsigned> vector = visitHero(kernel->plan, [](const auto &own) { return vectorOf(own); });
     const std::optional<int64_t> parts = visitHero(kernel->plan, [](const auto &own) { return partsOf(own); });
     const std::optional<int64_t> rounds = visitHero(kernel->plan, [](const auto &own) { return roundsOf(own); });
-    if (choices.rounds && !rounds)
+    if (choices.rounds > 1 && !rounds)
       return "no ring is to be had here, whose blocks go on to other tiles";
     if ((choices.vector && !vector) || (choices.parts && !parts))
       return fmt::format("threads of `{}` have no such choice", hero);
@@ -67,7 +67,7 @@ std::string refusalOf(const PlanChoices &choices, const FusionPlan &plan) {
       return fmt::format("a thread of `{}` can have {} at once here, not {}", hero, *vector, choices.vector);
     if (choices.parts && *parts != choices.parts)
       return fmt::format("sums of `{}` can be in {} parts here, not {}", hero, *parts, choices.parts);
-    if (choices.rounds && *rounds != choices.rounds)
+    if (choices.rounds && rounds && *rounds != choices.rounds)
       return fmt::format("a block of `{}` can have {} tiles here, not {}", hero, *rounds, choices.rounds);
     return "";
   }
