@@ -263,13 +263,13 @@ void syncCluster(Location loc, OpBuilder &builder) {
   assembly(builder, loc, {}, {}, "barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;", "~{memory}");
 }
 
-/// (Barrier 0 is that of all threads.)
+/// (Barrier 0 is that of all threads, 1 that of some, those behind it are groups'.)
 void syncThreads(Location loc, int64_t threads, bool each, OpBuilder &builder) {
   if (!each)
     return (void)assembly(builder, loc, {}, {}, fmt::format("bar.sync 1, {};", threads), "~{memory}");
   assembly(builder, loc, {}, {},
            fmt::format("{{\n.reg .b32 %own;\nmov.u32 %own, %tid.x;\nshr.u32 %own, %own, {};\n"
-                       "add.u32 %own, %own, 1;\nbar.sync %own, {};\n}}",
+                       "add.u32 %own, %own, 2;\nbar.sync %own, {};\n}}",
                        llvm::Log2_64(uint64_t(threads)), threads),
            "~{memory}");
 }

@@ -50,8 +50,8 @@ public:
   /// Plans are asked for how long they take: contractions have the fastest tiles, as far as estimates tell them apart.
   bool comparesTimes = false;
   std::string tileRefusal; ///< why the last that was planned has not the tile; empty: it has
-  std::string
-      refusal; ///< why the last has not the hero, vector, parts or rounds, and what is best instead; empty: it has
+  /// Why the last has not the hero, vector, parts or rounds, and what is best instead; empty: it has.
+  std::string refusal;
 
 private:
   std::unique_ptr<mlir::MLIRContext> own;

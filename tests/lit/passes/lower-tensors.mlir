@@ -46,7 +46,7 @@ func.func @kernel(%in: tensor<1024xf32> {xla_gpu.invariant, llvm.align = 16 : in
   %all = xla_gpu.sync_threads %filled : tensor<1056xf32>
   // CHECK: llvm.inline_asm has_side_effects "bar.sync 1, 96;", "~{memory}"
   %some = xla_gpu.sync_threads %all of 96 : tensor<1056xf32>
-  // CHECK: llvm.inline_asm has_side_effects "{\0A.reg .b32 %own;\0Amov.u32 %own, %tid.x;\0Ashr.u32 %own, %own, 7;\0Aadd.u32 %own, %own, 1;\0Abar.sync %own, 128;\0A}", "~{memory}"
+  // CHECK: llvm.inline_asm has_side_effects "{\0A.reg .b32 %own;\0Amov.u32 %own, %tid.x;\0Ashr.u32 %own, %own, 7;\0Aadd.u32 %own, %own, 2;\0Abar.sync %own, 128;\0A}", "~{memory}"
   %sync = xla_gpu.sync_threads %some of 128 each : tensor<1056xf32>
   // CHECK: %[[G:.*]] = llvm.addrspacecast %{{.*}} : !llvm.ptr<3> to !llvm.ptr
   // CHECK: call @helper(%[[G]], %[[I]]) : (!llvm.ptr, index) -> f32
