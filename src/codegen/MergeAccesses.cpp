@@ -144,8 +144,8 @@ bool sayGlobal(llvm::Module &module) {
 /// for each vector that it makes, and walks to the block's end.
 constexpr size_t pieceLength = 2048;
 
-/// Cuts blocks that are longer than a piece: the first one after `first` instructions, or soon after, where something is
-/// written: what lies side by side is seldom read, or written, on both sides of that. What is cut off, in order.
+/// Cuts blocks that are longer than a piece: the first one after `first` instructions, or soon after, where something
+/// is written: what lies side by side is seldom read, or written, on both sides of that. What is cut off, in order.
 std::vector<llvm::BasicBlock *> cutBlocks(llvm::Module &module, size_t first) {
   std::vector<llvm::Instruction *> cuts;
   for (llvm::Function &function : module)

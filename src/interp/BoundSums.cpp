@@ -1,6 +1,7 @@
 // The error of a sum: with E = roundings * u * (sum of magnitudes), what is between (least sum - E) and (greatest sum +
-// E) is admissible. Short sums get the worst case for E, long ones a statistical bound (Accuracy.h), and the serial sum
-// in the accumulator's precision is admissible anyway: its errors are not random where all terms are alike.
+// E) is admissible. Short sums get the worst case for E, long ones a statistical bound (Accuracy.h), or what roundings
+// come to that are not random because terms are alike (AlikeRoundings.h). The serial sum in the accumulator's precision
+// is admissible anyway.
 //
 // Terms that are lost beside the sum count by their own size instead: an addition is off by no more than the lesser of
 // the two, so all in which terms smaller than some bound meet what is larger are off by no more than these terms
@@ -14,38 +15,22 @@
 #include "interp/BoundSums.h"
 
 #include "interp/Accuracy.h"
-#include "interp/FloatGrid.h"
 #include "interp/LaneOp.h"
+#include "interp/OneSum.h"
 #include "interp/Ops.h"
 #include "interp/Strided.h"
 #include "interp/TensorCores.h"
 
 #include "hloc/hlo/OnlineSoftmax.h"
 
-#include <bit>
-
 namespace hloc::interp {
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// What sums of this type are carried in: narrow floats in f32.
 FloatGrid accumulatorOf(ElementType type) {
   ElementType part = componentType(type);
   return FloatGrid(part == ElementType::F64 ? ElementType::F64 : ElementType::F32);
-}
-
-/// The value of the lowest bit of a number; infinite for 0.
-double lowestBit(double x) {
-  auto bits = std::bit_cast<uint64_t>(x);
-  uint64_t fraction = bits & ((uint64_t(1) << 52) - 1);
-  auto field = int(bits >> 52 & 0x7FF);
-  if (field == 0 && fraction == 0)
-    return infinity;
-  if (field != 0)
-    fraction |= uint64_t(1) << 52;
-  return std::ldexp(1.0, std::max(field, 1) - 1075 + std::countr_zero(fraction));
 }
 
 double lowestBitOf(const Literal &bound) {
@@ -84,119 +69,6 @@ bool hasUnknown(const Bounds &bounds) {
       return true;
   return false;
 }
-
-/// From the exact ends of a sum and the error of its order to admissible results; all by part of a number.
-struct SumEnds {
-  const FloatGrid &accumulator, &result;
-
-  /// `finiteMagnitude`: that of the finite terms.
-  void finish(double value, double low, double high, double magnitude, double finiteMagnitude, double error,
-              double &least, double &greatest) const {
-    if (std::isnan(value) || std::isinf(value)) {
-      // Not finite through its terms: so in any order, unless finite terms overflow in some. Through the sum: that is a
-      // rounding like any other.
-      if (!std::isfinite(magnitude) && finiteMagnitude < accumulator.largestNumber()) {
-        least = greatest = value;
-        return;
-      }
-    }
-    if (!std::isfinite(magnitude) || magnitude + error >= accumulator.largestNumber()) {
-      setUnknown(least, greatest); // some orders overflow on the way
-      return;
-    }
-    least = result.nearest(low - error);
-    greatest = result.nearest(high + error);
-    if (bitWidth(result.type()) < bitWidth(accumulator.type())) {
-      least = std::min(least, result.nearest(accumulator.nearest(low - error)));
-      greatest = std::max(greatest, result.nearest(accumulator.nearest(high + error)));
-    }
-    if (std::isnan(least) || std::isnan(greatest)) {
-      if (std::isnan(least) != std::isnan(greatest))
-        setUnknown(least, greatest);
-      return;
-    }
-    if (!std::isnan(value)) {
-      least = std::min(least, value);
-      greatest = std::max(greatest, value);
-    }
-    if (least == 0 && greatest == 0 && magnitude != 0) { // what cancels or underflows has no sign
-      least = -0.0;
-      greatest = 0.0;
-    }
-  }
-};
-
-/// One sum of terms, some with bounds.
-class Sum {
-public:
-  explicit Sum(const FloatGrid &accumulator) : single(accumulator.type() == ElementType::F32) {}
-
-  void add(double low, double high) {
-    unknown |= isUnknown(low, high);
-    finite &= std::isfinite(low) && std::isfinite(high);
-    spread |= low != high;
-    anyNegative |= low < 0;
-    anyPositive |= high > 0;
-    least += low;
-    greatest += high;
-    if (double larger = std::max(std::fabs(low), std::fabs(high)); std::isfinite(larger))
-      magnitude += larger;
-    lowest = std::min(lowest, lowestBit(low));
-    if (single) {
-      serialSingle[0] += float(low);
-      serialSingle[1] += float(high);
-    } else {
-      serialDouble[0] += low;
-      serialDouble[1] += high;
-    }
-    ++count;
-  }
-
-  /// Terms up to this size are lost in the sum, or nearly so.
-  double lostSize(const FloatGrid &accumulator) const {
-    constexpr double nearly = 0x1p-6;
-    return nearly * accumulator.unitRoundoff() * double(magnitude);
-  }
-  /// So many of the terms are that small, together of this magnitude.
-  void setLost(int64_t number, double together) {
-    numLost = number;
-    lost = together;
-  }
-
-  void finish(const SumEnds &ends, double value, double termRoundings, double &low, double &high) const {
-    if (unknown) {
-      setUnknown(low, high);
-      return;
-    }
-    bool exact = !spread && finite && double(magnitude) < std::ldexp(lowest, int(ends.accumulator.precision()));
-    const double unit = ends.accumulator.unitRoundoff();
-    const double ofOrder =
-        sumRoundings(double(count - numLost)) * unit * double(magnitude) + lost * (1 + double(count) * unit);
-    const double error = exact ? 0 : ofOrder + termRoundings * unit * double(magnitude);
-    double first = double(least), last = double(greatest);
-    // Rounding is monotonic: between these two lies the serial sum of any admissible terms.
-    double serialLow = single ? double(serialSingle[0]) : serialDouble[0];
-    double serialHigh = single ? double(serialSingle[1]) : serialDouble[1];
-    if (!exact && std::isfinite(serialLow) && std::isfinite(serialHigh)) {
-      first = std::min(first, serialLow);
-      last = std::max(last, serialHigh);
-    }
-    ends.finish(value, first, last, finite ? double(magnitude) : infinity, double(magnitude), error, low, high);
-    if (isUnknown(low, high))
-      return;
-    if (!anyNegative && low < 0) // rounding keeps signs
-      low = 0;
-    if (!anyPositive && high > 0)
-      high = 0;
-  }
-
-private:
-  bool single, unknown = false, finite = true, spread = false, anyNegative = false, anyPositive = false;
-  long double least = 0, greatest = 0, magnitude = 0;
-  float serialSingle[2] = {}; ///< of the least and of the greatest terms
-  double serialDouble[2] = {}, lowest = infinity, lost = 0;
-  int64_t count = 0, numLost = 0;
-};
 
 /// The terms of a sum that are lost in it.
 void findLost(Sum &sum, const FloatGrid &accumulator, llvm::function_ref<double(int64_t)> magnitudeOf, int64_t count) {
@@ -299,7 +171,8 @@ BoundsPtr boundReduceSum(const BoundStep &step) {
                          return std::max(std::fabs(lows[at]), std::fabs(highs[at]));
                        },
                        numReduced);
-                   auto at = size_t(row * parts + part);
+                   const auto first = size_t(row * numReduced * parts + part), at = size_t(row * parts + part);
+                   sum.findAlike({lows.data() + first, highs.data() + first, numReduced, parts}, accumulator);
                    sum.finish(ends, partOf(step.value, row, part), ofTerms, least[at], greatest[at]);
                    if (step.backend == Backend::Other && least[at] == 0 && greatest[at] == 0) {
                      least[at] = -0.0; // a sum of nothing but -0, to which others do not add the +0 it starts from

@@ -261,6 +261,48 @@ TEST_CASE("sums hold every order, and not a missing term") {
   CHECK(admits(same, 0, 100));
 }
 
+TEST_CASE("sums of terms that are alike hold what lanes make of them, and not a missing term") {
+  Program p(std::string(addition) + "ENTRY e { x = f32[300] parameter(0)\n z = f32[] constant(0)\n"
+                                    " ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=add }");
+  /// As of a row of scores behind a mask: two large terms, at `first` and behind, and many small ones.
+  auto termsOf = [](float small, size_t first) {
+    std::vector<double> x(300, small);
+    x[first] = 1;
+    x[first + 3] = 1.1f; // in another lane
+    return x;
+  };
+  unsigned beyondRandom = 0;
+  for (float small : {2.5612887e-6f, 6.475952e-7f, 6.6156e-8f, 4.5468e-8f, 1.1e-5f, 3.3e-4f})
+    for (size_t first : {0, 2, 5}) {
+      const std::vector<double> x = termsOf(small, first);
+      const AdmissibleArray r = p.run({f32(x)});
+      double exact = 0;
+      for (double term : x)
+        exact += term;
+      // Lanes of a quad have pairs of neighbours, or every fourth term.
+      for (size_t together : {1, 2}) {
+        float lanes[4] = {};
+        for (size_t i = 0; i < x.size(); ++i)
+          lanes[i / together % 4] += float(x[i]);
+        const float sum = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+        CAPTURE(small, first, together, sum, exact);
+        CHECK(admits(r, 0, sum));
+        beyondRandom += std::fabs(sum - exact) > 2 * std::sqrt(301.0) * 0x1p-24 * exact;
+      }
+      CHECK_FALSE(admits(r, 0, exact - 0.001));
+    }
+  CHECK(beyondRandom > 0);
+  // Where all are different, none of this is admissible: roundings undo each other.
+  std::mt19937 random(7);
+  std::vector<double> x;
+  double exact = 0;
+  for (int i = 0; i < 300; ++i)
+    exact += x.emplace_back(float(double(random()) * 0x1p-32));
+  const AdmissibleArray r = p.run({f32(x)});
+  CHECK_FALSE(admits(r, 0, exact * (1 + 2.5 * std::sqrt(301.0) * 0x1p-24)));
+  CHECK_FALSE(admits(r, 0, exact * (1 - 2.5 * std::sqrt(301.0) * 0x1p-24)));
+}
+
 TEST_CASE("sums hold the serial sum of any terms that are admissible") {
   Program p(std::string(addition) + "ENTRY e { x = f32[200,1000] parameter(0)\n y = f32[200,1000] exponential(x)\n"
                                     " z = f32[] constant(0)\n"
