@@ -147,12 +147,12 @@ constexpr size_t pieceLength = 2048;
 /// Cuts blocks that are longer than a piece: the first one after `first` instructions, or soon after, where something
 /// is written: what lies side by side is seldom read, or written, on both sides of that. What is cut off, in order.
 std::vector<llvm::BasicBlock *> cutBlocks(llvm::Module &module, size_t first) {
+  constexpr size_t mostLonger = pieceLength / 4;
   std::vector<llvm::Instruction *> cuts;
   for (llvm::Function &function : module)
     for (llvm::BasicBlock &block : function) {
       if (block.size() <= pieceLength)
         continue;
-      constexpr size_t mostLonger = pieceLength / 4;
       size_t length = pieceLength - first;
       bool isBehindWrite = false;
       for (llvm::Instruction &instruction : block) {

@@ -304,7 +304,7 @@ int64_t ContractionPlan::fewestRounds(const TargetInfo &target) const {
   const double warps = double(tile.threadsOfBlock()) / double(target.warpSize);
   const bool areAlone =
       residentBlocks(plannedRegisters(*this), uint32_t(sharedBytes()), warps, deviceOf(target).sharedBytes) < 2;
-  return tile.hasProducer && splits == 1 && areAlone ? llvm::divideCeil(tiles(), int64_t(target.multiprocessors)) : 1;
+  return areAlone ? llvm::divideCeil(tiles(), int64_t(target.multiprocessors)) : 1;
 }
 
 static std::string nameOf(unsigned products) {

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <set>
 #include <tuple>
 
 namespace hloc::lint {
@@ -212,6 +211,7 @@ struct MultiplyingLoops {
                              instr.text->operands.front().kind == ptx::Operand::Kind::Integer &&
                              instr.text->operands.front().value == 0;
       }
+    std::vector<bool> multiply(code.loops.size()); // loops, and those around them
     for (auto [loop, round] : llvm::enumerate(rounds)) {
       const bool goesAlone = round.barriers == 0 && round.waitsForStages;
       const bool waits =
@@ -220,9 +220,9 @@ struct MultiplyingLoops {
       areStored[loop] = areAhead[loop] && round.barriers > 0 && round.stores;
       areInTurns |= waits || areStored[loop];
       for (uint32_t outer = uint32_t(loop); outer != none && round.multiplies; outer = code.loops[outer].parent)
-        multiply.insert(outer);
+        multiply[outer] = true;
     }
-    findStoring(code);
+    findStoring(code, multiply);
   }
   bool areInTurns = false; ///< any of them
   /// Whose rounds multiply, and store to global memory what comes of it; or none.
@@ -231,17 +231,16 @@ struct MultiplyingLoops {
   std::vector<bool> areAhead, areStored;
 
 private:
-  void findStoring(const KernelCode &code) {
+  void findStoring(const KernelCode &code, const std::vector<bool> &multiply) {
     for (const CodeBlock &block : code.blocks) {
       uint32_t loop = block.loop;
-      while (loop != none && !multiply.contains(loop))
+      while (loop != none && !multiply[loop])
         loop = code.loops[loop].parent;
       for (uint32_t i = block.begin; loop != none && i < block.end; ++i)
         if (code.instrs[i].name() == "st" && spaceOf(code.instrs[i]) == "global")
           storing = loop;
     }
   }
-  std::set<uint32_t> multiply; ///< loops, and those around them
 };
 
 /// Bulk loads, and the share of them that arrives in other blocks of the cluster, too.
