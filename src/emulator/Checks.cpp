@@ -65,6 +65,18 @@ Checker::Checker(Warp &warp, const Decoded &at, Access access, const uint8_t *st
   readsMatter = uninit && (!ofUpdate || launch.options.checkUpdates);
 }
 
+/// Puts the access on record, by `track`, and has `check` look whether ld.global.nc and a write meet there. Blocks run
+/// on several host threads: a load leaves its mark and looks for writes before it is on record, a write looks for marks
+/// once it is. Of the two, whichever comes first to the line, one finds the other.
+template <class Track, class Check> void Checker::record(const Place &place, Track track, Check check) {
+  const bool isRead = access == Access::Read;
+  if (isRead && mayBeIncoherent(place))
+    check();
+  track();
+  if (!isRead && mayBeIncoherent(place))
+    check();
+}
+
 /// Whether two threads may meet there.
 bool Checker::tracks(const Place &place) const {
   return races && (place.space == Space::Shared ||
@@ -123,9 +135,7 @@ void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
     checkWritten(place, lane, bytes);
   if (uninit && access != Access::Read)
     markWritten(place, lane, bytes);
-  if (mayBeIncoherent(place))
-    checkCoherence(place, lane, bytes);
-  touch(place, lane, bytes);
+  record(place, [&] { touch(place, lane, bytes); }, [&] { checkCoherence(place, lane, bytes); });
 }
 
 bool Checker::readRow(uint64_t offset, unsigned lane) {
@@ -179,17 +189,18 @@ void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uin
     return;
   if (home(base).numOpen && !global)
     forEach([&](const Place &place, unsigned l) { avoidCopies(place, l, bytes); });
-  if (mayBeIncoherent(base))
-    forEach([&](const Place &place, unsigned l) { checkCoherence(place, l, bytes); });
-  if (launch.causal)
-    return forEach([&](const Place &place, unsigned l) { follow(place, bytes, 1u << l); });
-  if (global) {
-    uint64_t first = owner<false>(0);
-    forEach([&](const Place &place, unsigned l) { trackGlobal(place, bytes, first + l); });
-  } else {
-    uint32_t first = owner<true>(0);
-    forEach([&](const Place &place, unsigned l) { trackShared(place, bytes, first + l); });
-  }
+  auto track = [&] {
+    if (launch.causal) {
+      forEach([&](const Place &place, unsigned l) { follow(place, bytes, 1u << l); });
+    } else if (global) {
+      uint64_t first = owner<false>(0);
+      forEach([&](const Place &place, unsigned l) { trackGlobal(place, bytes, first + l); });
+    } else {
+      uint32_t first = owner<true>(0);
+      forEach([&](const Place &place, unsigned l) { trackShared(place, bytes, first + l); });
+    }
+  };
+  record(base, track, [&] { forEach([&](const Place &place, unsigned l) { checkCoherence(place, l, bytes); }); });
 }
 
 void Checker::run(const Place &place, uint64_t bytes) {
@@ -226,14 +237,15 @@ void Checker::run(const Place &place, uint64_t bytes) {
     return;
   if (core.numOpen && place.space == Space::Shared)
     forEach([&](const Place &part, unsigned l) { avoidCopies(part, l, bytes); });
-  if (mayBeIncoherent(place))
-    forEach([&](const Place &part, unsigned l) { checkCoherence(part, l, bytes); });
-  if (core.launch.causal)
-    return forEach([&](const Place &part, unsigned l) { follow(part, bytes, 1u << l); });
-  if (place.space == Space::Shared)
-    trackSharedRun(place, bytes);
-  else
-    trackGlobalRun(place, bytes);
+  auto track = [&] {
+    if (core.launch.causal)
+      forEach([&](const Place &part, unsigned l) { follow(part, bytes, 1u << l); });
+    else if (place.space == Space::Shared)
+      trackSharedRun(place, bytes);
+    else
+      trackGlobalRun(place, bytes);
+  };
+  record(place, track, [&] { forEach([&](const Place &part, unsigned l) { checkCoherence(part, l, bytes); }); });
 }
 
 /// The whole warp at once if nothing needs a closer look.
@@ -290,12 +302,13 @@ void Checker::broadcast(const Place &place, uint32_t mask, uint64_t bytes) {
       avoidEarlierGrids(warp, at, unsigned(llvm::countr_zero(rest)), place, bytes, access);
   if (readsMatter)
     checkWritten(place, last, bytes);
-  if (mayBeIncoherent(place))
-    checkCoherence(place, last, bytes);
-  if (tracks(place) && warp.core->launch.causal)
-    follow(place, bytes, mask);
-  else if (tracks(place))
-    track(place, bytes, last, mask & (mask - 1));
+  auto trackAll = [&] {
+    if (tracks(place) && warp.core->launch.causal)
+      follow(place, bytes, mask);
+    else if (tracks(place))
+      track(place, bytes, last, mask & (mask - 1));
+  };
+  record(place, trackAll, [&] { checkCoherence(place, last, bytes); });
 }
 
 void Checker::broadcasts(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes) {

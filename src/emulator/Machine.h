@@ -340,6 +340,7 @@ private:
   /// Nobody may touch what a copy in flight writes.
   void avoidCopies(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *copied = nullptr);
   bool rewrites(const Place &place, uint64_t bytes, unsigned lane) const;
+  template <class Track, class Check> void record(const Place &place, Track track, Check check);
   bool mayBeIncoherent(const Place &place) const;
   /// Whether a kernel that was launched before may still be at that region.
   bool isEarly(const Place &place) const {

@@ -574,6 +574,30 @@ TEST_CASE("checks: memory that is read by ld.nc stays as it is for the whole ker
                                  "st.global.u32 [%d26], %r5;");
 }
 
+TEST_CASE("checks: ld.nc and a write of blocks on two host threads are found, whichever comes first") {
+  // Block 0 writes the words from the first to the last, block 1 reads them from the last to the first: where they meet
+  // they are at one word at the same time.
+  constexpr unsigned words = 4096;
+  const std::string body = "setp.eq.u32 %p1, %r3, 0;\nmov.u32 %r6, 0;\nL: sub.u32 %r7, 4095, %r6;\n"
+                           "selp.b32 %r7, %r6, %r7, %p1;\nmul.wide.u32 %d10, %r7, 4;\nadd.u64 %d11, %d1, %d10;\n"
+                           "@%p1 st.global.u32 [%d11], 1;\n@!%p1 ld.global.nc.u32 %r5, [%d11];\n"
+                           "add.u32 %r6, %r6, 1;\nsetp.lt.u32 %p2, %r6, 4096;\n@%p2 bra L;";
+  for (unsigned attempt = 0; attempt < 100; ++attempt) {
+    Harness h;
+    h.options.numThreads = 2;
+    h.grid = {2, 1, 1};
+    h.block = {1, 1, 1};
+    h.load(Harness::kernel(body, 1));
+    h.input("words", std::vector<uint32_t>(words), true);
+    h.launch();
+    INFO(h.messages());
+    uint64_t found = 0;
+    for (const Finding &finding : h.emulator->findings())
+      found += finding.kind == FindingKind::NonCoherentRead ? finding.count : 0;
+    REQUIRE(found >= words);
+  }
+}
+
 TEST_CASE("checks: what one kernel wrote another may read by ld.nc") {
   Harness h;
   h.load(Harness::kernel("setp.eq.u64 %p1, %d2, 0;\nadd.u64 %d25, %d1, %d0;\n@%p1 st.global.u32 [%d25], 1;\n"
