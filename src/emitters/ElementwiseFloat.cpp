@@ -180,7 +180,7 @@ llvm::FailureOr<Value> emitFloatOp(const ElementwiseOp &op) {
     Value pattern = op.operand();
     return op.opcode() == Opcode::Negate ? b.xorI(pattern, b.integerLike(pattern, sign)) : b.andI(pattern, sign - 1);
   }
-  // Of bf16 itself: LLVM rounds the quotient of f32 correctly (div.rn), since it may be subnormal.
+  // Of bf16 itself: the passes' ExpandMath has the form, since a quotient may be subnormal in f32.
   if (op.opcode() == Opcode::Divide && type == ElementType::BF16)
     return b.divF(op.operand(0), op.operand(1));
   if (op.opcode() == Opcode::Real)

@@ -98,12 +98,10 @@ llvm::Value *WarpCode::stepAcross(Value *residual, Value *deviation) {
   return ir.CreateSelect(agrees, ir.CreateFPToSI(sign, intLanes(32)), splatInt(32, 0));
 }
 
-/// An f32 within `allowed` of an f64 that counts as exact. Where rounding leaves that, the next number is inside.
-llvm::Value *WarpCode::deviating(Value *exact, Value *allowed, Value *deviation) {
+/// The f32 next to `wanted`, which is within `allowed` of an f64 that counts as exact. Where rounding leaves that, the
+/// next number is inside.
+llvm::Value *WarpCode::roundedWithin(Value *allowed, Value *exact, Value *wanted) {
   IrType *floats = lanes(ir.getFloatTy()), *doubles = exact->getType();
-  if (!deviation)
-    return ir.CreateFPTrunc(exact, floats);
-  Value *wanted = ir.CreateIntrinsic(doubles, Intrinsic::fma, {ir.CreateFPExt(deviation, doubles), allowed, exact});
   Value *single = ir.CreateFPTrunc(wanted, floats);
   Value *error = ir.CreateFSub(ir.CreateFPExt(single, doubles), exact);
   Value *outside = ir.CreateFCmpOGT(unary(Intrinsic::fabs, error), allowed);
@@ -113,14 +111,27 @@ llvm::Value *WarpCode::deviating(Value *exact, Value *allowed, Value *deviation)
   return ir.CreateSelect(outside, inside, single);
 }
 
-/// The same by units in the last place of the exact value, where the result is of ordinary size; else `nearest`.
-llvm::Value *WarpCode::deviatingByUnits(Opcode opcode, Value *exact, Value *nearest, Value *deviation) {
+/// An f32 within `allowed` of an f64 that counts as exact.
+llvm::Value *WarpCode::deviating(Value *exact, Value *allowed, Value *deviation) {
+  IrType *doubles = exact->getType();
+  if (!deviation)
+    return ir.CreateFPTrunc(exact, lanes(ir.getFloatTy()));
+  Value *wanted = ir.CreateIntrinsic(doubles, Intrinsic::fma, {ir.CreateFPExt(deviation, doubles), allowed, exact});
+  return roundedWithin(allowed, exact, wanted);
+}
+
+/// The same by units in the last place of the exact value, which are never below 2^-149, and of its sign, where the
+/// result is at least `least` and below 2^127; else `nearest`.
+llvm::Value *WarpCode::deviatingByUnits(Opcode opcode, Value *exact, Value *nearest, Value *deviation, double least) {
+  const double bound = boundOf(opcode, singleType);
+  IrType *doubles = exact->getType();
   Value *exponent = ir.CreateAnd(ir.CreateBitCast(exact, intLanes(64)), splatInt(64, 0x7ffull << 52));
-  Value *allowed =
-      ir.CreateFMul(ir.CreateBitCast(exponent, exact->getType()), fp(exact, boundOf(opcode, singleType) * 0x1p-23));
-  Value *isNegative = ir.CreateFCmpOLT(exact, fp(exact, 0));
-  Value *outwards = ir.CreateSelect(isNegative, ir.CreateFNeg(deviation), deviation);
-  return ir.CreateSelect(isOrdinary(nearest, 0x1p-125, 0x1p127), deviating(exact, allowed, outwards), nearest);
+  Value *allowed = ir.CreateFMul(ir.CreateBitCast(exponent, doubles), fp(exact, bound * 0x1p-23));
+  allowed = ir.CreateBinaryIntrinsic(Intrinsic::maxnum, allowed, fp(exact, bound * 0x1p-149));
+  Value *outwards = ir.CreateBinaryIntrinsic(Intrinsic::copysign, allowed, exact);
+  Value *wanted = ir.CreateIntrinsic(doubles, Intrinsic::fma, {ir.CreateFPExt(deviation, doubles), outwards, exact});
+  wanted = ir.CreateBinaryIntrinsic(Intrinsic::copysign, wanted, exact);
+  return ir.CreateSelect(isOrdinary(nearest, least, 0x1p127), roundedWithin(allowed, exact, wanted), nearest);
 }
 
 /// See Approximations.def for the three ranges of the operand. The result stays in [-1, 1].
@@ -150,7 +161,7 @@ llvm::Value *WarpCode::approximateQuotient(const Decoded &d, Value *a, Value *b,
     if (d.opcode == Opcode::Div) {
       IrType *doubles = lanes(ir.getDoubleTy());
       Value *exact = ir.CreateFDiv(ir.CreateFPExt(a, doubles), ir.CreateFPExt(b, doubles));
-      moved = deviatingByUnits(d.opcode, exact, quotient, deviation);
+      moved = deviatingByUnits(d.opcode, exact, quotient, deviation, 0x1p-149);
     } else {
       Value *residual = ir.CreateIntrinsic(a->getType(), Intrinsic::fma, {ir.CreateFNeg(quotient), b, a});
       Value *upwards = ir.CreateFMul(ir.CreateBinaryIntrinsic(Intrinsic::copysign, fp(a, 1), a), residual);
@@ -203,7 +214,7 @@ llvm::Value *WarpCode::approximateSingle(const Decoded &d, ArrayRef<Value *> v) 
     // All GPUs give powers of two for whole numbers, and libdevice's tanh and erf of f64 scale with them.
     Value *isWhole = ir.CreateFCmpOEQ(unary(Intrinsic::rint, x), x);
     Value *moves = ir.CreateAnd(isOrdinary(x, 0x1p-126, 0x1p8), ir.CreateNot(isWhole));
-    return ir.CreateSelect(moves, deviatingByUnits(d.opcode, exp2InDouble(x), power, deviation), power);
+    return ir.CreateSelect(moves, deviatingByUnits(d.opcode, exp2InDouble(x), power, deviation, 0x1p-125), power);
   }
   case Opcode::Lg2:
     return log2(x, deviation);

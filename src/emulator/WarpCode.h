@@ -170,8 +170,9 @@ private:
   Value *isOrdinary(Value *x, double least, double limit);
   Value *stepped(Value *x, Value *steps);
   Value *stepAcross(Value *residual, Value *deviation);
+  Value *roundedWithin(Value *allowed, Value *exact, Value *wanted);
   Value *deviating(Value *exact, Value *allowed, Value *deviation);
-  Value *deviatingByUnits(Opcode opcode, Value *exact, Value *nearest, Value *deviation);
+  Value *deviatingByUnits(Opcode opcode, Value *exact, Value *nearest, Value *deviation, double least);
   Value *deviatingSine(Opcode opcode, Value *x, Value *exact, Value *deviation);
   Value *approximateSingle(const Decoded &d, llvm::ArrayRef<Value *> operands);
   Value *approximateQuotient(const Decoded &d, Value *a, Value *b, Value *deviation);

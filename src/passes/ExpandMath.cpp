@@ -4,6 +4,8 @@
 #include "passes/Trigonometry.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 #include <cmath>
 
@@ -26,8 +28,17 @@ public:
     return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(float(value)));
   }
   Value add(Value a, Value b) { return arith::AddFOp::create(builder, loc, a, b); }
+  Value sub(Value a, Value b) { return arith::SubFOp::create(builder, loc, a, b); }
   Value mul(Value a, Value b) { return arith::MulFOp::create(builder, loc, a, b); }
   Value div(Value a, Value b) { return arith::DivFOp::create(builder, loc, a, b); }
+  Value widen(Value a) { return arith::ExtFOp::create(builder, loc, builder.getF32Type(), a); }
+  Value narrow(Value a, Type type) { return arith::TruncFOp::create(builder, loc, type, a); }
+  Value bits(Value a) { return arith::BitcastOp::create(builder, loc, builder.getI32Type(), a); }
+  Value fromBits(Value a) { return arith::BitcastOp::create(builder, loc, builder.getF32Type(), a); }
+  Value andI(Value a, uint32_t mask) {
+    Value constant = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(int32_t(mask)));
+    return arith::AndIOp::create(builder, loc, a, constant);
+  }
   Value neg(Value a) { return arith::NegFOp::create(builder, loc, a); }
   Value abs(Value a) { return math::AbsFOp::create(builder, loc, a); }
   Value fma(Value a, Value b, Value c) { return math::FmaOp::create(builder, loc, a, b, c); }
@@ -158,6 +169,38 @@ Value expandQuotient(F32 f, Value x, Value y) {
   return f.select(f.differs(remainder, f.constant(0.0)), corrected, product);
 }
 
+/// What several divisions of bf16 by one number share: a power of two that brings the number near enough to one for
+/// `reciprocal`, and the reciprocal of the product, whose sign is the number's.
+struct Divisor {
+  Value scale, reciprocal;
+};
+
+/// By a scale of 2^64, 1 or 2^-64 the divisor comes to between 2^-69 and 2^64: no reciprocal is flushed. A dividend
+/// that overflows by the same scale has no quotient within f32; one that becomes subnormal loses half a unit of 2^-149.
+Divisor prepareDivisor(F32 f, Value y) {
+  const double far = std::ldexp(1.0, 64);
+  Value magnitude = f.abs(y), one = f.constant(1.0);
+  Value down = f.select(f.less(f.constant(far), magnitude), f.constant(1 / far), one);
+  Value scale = f.select(f.less(magnitude, f.constant(1 / far)), f.constant(far), down);
+  return {scale, f.reciprocal(f.mul(y, scale))};
+}
+
+/// What is within a few units of a quotient of bf16 numbers, for rounding it to bf16, as the exact one would be
+/// rounded.
+///
+/// A normal quotient of numbers of 8 bits is at least 2^-17 of itself away from what is halfway between two of them. A
+/// subnormal one may be halfway, or is at least 2^-144 away from that, 32 units of f32. So it is put on multiples of 8
+/// of these units, the last place of the number that is added and taken off, which moves it by no more than 4: what is
+/// off by less than 4 from halfway is halfway again, and nothing else comes to the other side. Normal ones may lose
+/// two bits by it. Zeros take the sign of `signedLike`, the quotient's, by bits, since LLVM would have it copied in
+/// bf16.
+Value settleQuotient(F32 f, Value quotient, Value signedLike) {
+  Value last = f.constant(1.5 * std::ldexp(1.0, -123));
+  Value settled = f.sub(f.add(quotient, last), last);
+  Value sign = f.andI(f.bits(signedLike), 0x80000000);
+  return f.fromBits(arith::OrIOp::create(f.builder, f.loc, f.bits(settled), sign));
+}
+
 /// 1 + tanh, in either order, or null.
 math::TanhOp tanhBesideOne(arith::AddFOp sum) {
   for (auto [one, other] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())})
@@ -246,13 +289,80 @@ public:
   }
 
 private:
-  /// With `arcp`, those whose operands are numbers of f16.
-  static void expandDivision(arith::DivFOp op) {
-    if (!op.getType().isF32() || !hasFlag(op, arith::FastMathFlags::arcp))
-      return;
+  /// Those of bf16, and with `arcp` those of f32 whose operands are numbers of f16.
+  void expandDivision(arith::DivFOp op) {
     OpBuilder builder(op);
-    op.replaceAllUsesWith(expandQuotient(F32(builder, op.getLoc()), op.getLhs(), op.getRhs()));
+    F32 f(builder, op.getLoc());
+    if (op.getType().isF32() && hasFlag(op, arith::FastMathFlags::arcp))
+      op.replaceAllUsesWith(expandQuotient(f, op.getLhs(), op.getRhs()));
+    else if (op.getType().isBF16() && !isPowerOfTwo(op.getRhs()))
+      op.replaceAllUsesWith(f.narrow(quotient(f, op), op.getType()));
+    else
+      return;
     op.erase();
+  }
+
+  /// Of numbers of bf16, in f32.
+  Value quotient(F32 f, arith::DivFOp op) {
+    Value x = f.widen(op.getLhs()), y = op.getRhs();
+    // The inverse is right within 2^-24 of itself: from a subnormal quotient, below 2^23 units, the product is off by
+    // less than half a unit before it is rounded, so that one that is halfway comes out exact.
+    if (std::optional<double> constant = constantOf(y); constant && hasNormalInverse(*constant))
+      return f.mul(x, f.constant(1 / *constant));
+    if (!divisors.contains(y) && !isDivisorOfSeveral(op)) {
+      Value quotient = f.div(x, f.widen(y));
+      return settleQuotient(f, quotient, quotient);
+    }
+    auto [place, isNew] = divisors.try_emplace(y);
+    if (isNew) {
+      OpBuilder builder(op);
+      builder.setInsertionPointAfterValue(y);
+      F32 beside(builder, f.loc);
+      place->second = prepareDivisor(beside, beside.widen(y));
+    }
+    auto [scale, reciprocal] = place->second;
+    Value product = f.mul(f.mul(x, scale), reciprocal);
+    return settleQuotient(f, product, isPower(x) ? reciprocal : product);
+  }
+
+  /// Rounded or not, never negative.
+  static bool isPower(Value x) {
+    while (Operation *op = x.getDefiningOp()) {
+      if (auto call = dyn_cast<func::CallOp>(op); call && call->getNumResults() == 1) {
+        auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+        op = callee.getBody().back().getTerminator();
+      } else if (!isa<arith::ExtFOp, arith::TruncFOp>(op)) {
+        return isa<math::ExpOp, LLVM::Exp2Op>(op);
+      }
+      x = op->getOperand(0);
+    }
+    return false;
+  }
+
+  static std::optional<double> constantOf(Value value) {
+    llvm::APFloat constant(0.0);
+    if (!matchPattern(value, m_ConstantFloat(&constant)))
+      return std::nullopt;
+    return constant.convertToDouble();
+  }
+  static bool hasNormalInverse(double value) {
+    return std::abs(value) > std::ldexp(1.0, -126) && std::abs(value) < std::ldexp(1.0, 126);
+  }
+  /// LLVM multiplies by its inverse, which is exact.
+  static bool isPowerOfTwo(Value value) {
+    std::optional<double> constant = constantOf(value);
+    int exponent = 0;
+    return constant && hasNormalInverse(*constant) && std::abs(std::frexp(*constant, &exponent)) == 0.5;
+  }
+
+  /// Whether the divisor comes from outside of the division's loop, or is that of others, too.
+  static bool isDivisorOfSeveral(arith::DivFOp op) {
+    Value y = op.getRhs();
+    if (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop && loop.isDefinedOutsideOfLoop(y))
+      return true;
+    return llvm::count_if(y.getUses(), [](OpOperand &use) {
+             return isa<arith::DivFOp>(use.getOwner()) && use.getOperandNumber() == 1;
+           }) > 1;
   }
 
   static bool isSeenBesideOneAlone(math::TanhOp tanh) {
@@ -286,6 +396,7 @@ private:
   int64_t computeCapability;
   /// By block: what is made earlier in one is there later in it.
   llvm::DenseMap<std::pair<Block *, Value>, ReducedArgument> reductions;
+  llvm::DenseMap<Value, Divisor> divisors;
 };
 
 struct ExpandMathPass : hloc::impl::ExpandMathBase<ExpandMathPass> {

@@ -101,7 +101,8 @@ def ExpandMath : Pass<"hloc-expand-math", "::mlir::ModuleOp"> {
   let summary = "Elementary functions to arithmetic and the few intrinsics the hardware has";
   let description = [{
     `afn` says that the result is rounded to bf16 (of exp, also to f16), `arcp` on a division of f32 that its operands
-    are numbers of f16 and its result is rounded to a type that narrow.
+    are numbers of f16 and its result is rounded to a type that narrow. Divisions of bf16 become arithmetic of f32 that rounds
+    as the exact quotient does.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::LLVM::LLVMDialect"];

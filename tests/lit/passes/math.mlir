@@ -149,3 +149,57 @@ func.func @quotient(%x: f32, %y: f32) -> (f32, f32) {
   %b = arith.divf %x, %y : f32
   return %a, %b : f32, f32
 }
+
+// Of bf16: the quotient of f32, put on multiples of eight of its smallest units, with its own sign.
+// CHECK-LABEL: llvm.func @quotient_of_bf16(
+// CHECK: %[[X:.*]] = llvm.fpext %arg0
+// CHECK: %[[Y:.*]] = llvm.fpext %arg1
+// CHECK: %[[Q:.*]] = llvm.fdiv %[[X]], %[[Y]]
+// CHECK: %[[LAST:.*]] = llvm.mlir.constant(1.41059322E-37 : f32)
+// CHECK: %[[UP:.*]] = llvm.fadd %[[Q]], %[[LAST]]
+// CHECK: %[[NEGATIVE:.*]] = llvm.fneg %[[LAST]]
+// CHECK: "llvm.nvvm.add.rn.f"(%[[UP]], %[[NEGATIVE]])
+// CHECK: %[[BITS:.*]] = llvm.bitcast %[[Q]]
+// CHECK: %[[SIGN:.*]] = llvm.and %[[BITS]]
+// CHECK: llvm.or %{{.*}}, %[[SIGN]]
+// CHECK: llvm.fptrunc
+func.func @quotient_of_bf16(%x: bf16, %y: bf16) -> bf16 {
+  %a = arith.divf %x, %y : bf16
+  return %a : bf16
+}
+
+// A divisor of several is inverted once; what is divided by a constant is multiplied by its inverse, and by that of a
+// power of two in bf16 itself, which LLVM does.
+// CHECK-LABEL: llvm.func @quotients_of_bf16(
+// CHECK-NOT: llvm.fdiv {{.*}} : f32
+// CHECK-COUNT-1: rcp.approx.ftz
+// CHECK-NOT: rcp.approx.ftz
+// CHECK-NOT: llvm.fdiv {{.*}} : f32
+// CHECK: llvm.fdiv {{.*}} : bf16
+// CHECK-NOT: llvm.fdiv
+// CHECK: llvm.return
+func.func @quotients_of_bf16(%x: bf16, %y: bf16) -> (bf16, bf16, bf16, bf16) {
+  %three = arith.constant 3.0 : bf16
+  %four = arith.constant 4.0 : bf16
+  %a = arith.divf %x, %y : bf16
+  %b = arith.divf %three, %y : bf16
+  %c = arith.divf %x, %three : bf16
+  %d = arith.divf %x, %four : bf16
+  return %a, %b, %c, %d : bf16, bf16, bf16, bf16
+}
+
+// That of a loop which it is not part of is one of several.
+// CHECK-LABEL: llvm.func @quotients_in_a_loop(
+// CHECK: rcp.approx.ftz
+// CHECK: llvm.cond_br
+// CHECK-NOT: rcp.approx.ftz
+// CHECK: llvm.return
+func.func @quotients_in_a_loop(%x: bf16, %y: bf16, %n: index) -> bf16 {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r = scf.for %i = %zero to %n step %one iter_args(%v = %x) -> bf16 {
+    %q = arith.divf %v, %y : bf16
+    scf.yield %q : bf16
+  }
+  return %r : bf16
+}
