@@ -120,14 +120,15 @@ llvm::Value *WarpCode::deviating(Value *exact, Value *allowed, Value *deviation)
   return roundedWithin(allowed, exact, wanted);
 }
 
-/// The same by units in the last place of the exact value, which are never below 2^-149, and of its sign, where the
-/// result is at least `least` and below 2^127; else `nearest`.
+/// The same by units in the last place of the exact value, and of its sign, where the result is at least `least` and
+/// below 2^127; else `nearest`. A subnormal result has the error that a normal one would have, and is rounded.
 llvm::Value *WarpCode::deviatingByUnits(Opcode opcode, Value *exact, Value *nearest, Value *deviation, double least) {
   const double bound = boundOf(opcode, singleType);
   IrType *doubles = exact->getType();
   Value *exponent = ir.CreateAnd(ir.CreateBitCast(exact, intLanes(64)), splatInt(64, 0x7ffull << 52));
   Value *allowed = ir.CreateFMul(ir.CreateBitCast(exponent, doubles), fp(exact, bound * 0x1p-23));
-  allowed = ir.CreateBinaryIntrinsic(Intrinsic::maxnum, allowed, fp(exact, bound * 0x1p-149));
+  Value *isSubnormal = ir.CreateFCmpOLT(unary(Intrinsic::fabs, exact), fp(exact, 0x1p-126));
+  allowed = ir.CreateSelect(isSubnormal, ir.CreateFAdd(allowed, fp(exact, 0x1p-150)), allowed);
   Value *outwards = ir.CreateBinaryIntrinsic(Intrinsic::copysign, allowed, exact);
   Value *wanted = ir.CreateIntrinsic(doubles, Intrinsic::fma, {ir.CreateFPExt(deviation, doubles), outwards, exact});
   wanted = ir.CreateBinaryIntrinsic(Intrinsic::copysign, wanted, exact);
