@@ -325,18 +325,24 @@ private:
     return settleQuotient(f, product, isPower(x) ? reciprocal : product);
   }
 
-  /// Rounded or not, never negative.
+  /// Rounded or not, here or in a function that is called, never negative.
   static bool isPower(Value x) {
+    Operation *op = unrounded(x).getDefiningOp();
+    if (auto call = dyn_cast_or_null<func::CallOp>(op)) {
+      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+      if (!callee || !callee.getBody().hasOneBlock() || call.getNumResults() != 1)
+        return false;
+      op = unrounded(callee.front().getTerminator()->getOperand(0)).getDefiningOp();
+    }
+    return isa_and_nonnull<math::ExpOp, LLVM::Exp2Op>(op);
+  }
+  static Value unrounded(Value x) {
     while (Operation *op = x.getDefiningOp()) {
-      if (auto call = dyn_cast<func::CallOp>(op); call && call->getNumResults() == 1) {
-        auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-        op = callee.getBody().back().getTerminator();
-      } else if (!isa<arith::ExtFOp, arith::TruncFOp>(op)) {
-        return isa<math::ExpOp, LLVM::Exp2Op>(op);
-      }
+      if (!isa<arith::ExtFOp, arith::TruncFOp>(op))
+        break;
       x = op->getOperand(0);
     }
-    return false;
+    return x;
   }
 
   static std::optional<double> constantOf(Value value) {
