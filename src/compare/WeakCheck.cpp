@@ -151,6 +151,14 @@ public:
 
 private:
   void judgeByRuns() {
+    for (const auto products : {Disturbance::Products::First, Disturbance::Products::Second}) {
+      Disturbance disturbance;
+      disturbance.strength = 0;
+      disturbance.products = products;
+      disturb(disturbance, false);
+    }
+    if (judge(/*allRuns=*/false))
+      return;
     for (unsigned i = 0; i < numRuns; ++i) {
       Disturbance disturbance{i + 1};
       disturbance.isBiased = i % 4 == 1;

@@ -146,11 +146,20 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
                                         values[choice->second.second->id()], lift);
     if (failed(value))
       return llvm::failure();
+    if (fused && !lift) {
+      fused->apply(*instr, operands, *value);
+      for (const HloInstruction *operand : instr->operands())
+        if (schedule.lastUse[operand->id()] == instr->id())
+          fused->forget(*operand);
+    }
     if (isCounted)
       machine.meter.done(*instr);
     if (schedule.lastUse[instr->id()] == instr->id())
       continue;
-    liveBytes += held[instr->id()] = heldBytes(*instr, *value);
+    held[instr->id()] = heldBytes(*instr, *value);
+    if (fused && !lift && known.mayBeAddedTo.contains(instr) && instr != computation.root())
+      held[instr->id()] += fused->keep(*instr, operands);
+    liveBytes += held[instr->id()];
     if (liveBytes > machine.options.maxBytes)
       return machine.refuseForMemory(*instr);
     values[instr->id()] = std::move(*value);

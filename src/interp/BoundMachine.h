@@ -2,6 +2,7 @@
 // BoundMachine: runs computations as Machine does, with bounds beside the values.
 
 #include "interp/BoundElementwise.h"
+#include "interp/FusedSums.h"
 #include "interp/NormSteps.h"
 #include "interp/RandomDraw.h"
 
@@ -18,7 +19,11 @@ public:
       : machine(diagnostics, options), backend(backend) {}
 
   /// From now on every op has one of its admissible values, drawn at random, and no bounds: the run of a right kernel.
-  void drawValues(Disturbance disturbance) { draw.emplace(disturbance, backend); }
+  void drawValues(Disturbance disturbance) {
+    draw.emplace(disturbance, backend);
+    if (disturbance.products != Disturbance::Products::ByChance)
+      fused.emplace(disturbance.products == Disturbance::Products::Second);
+  }
   /// From now on there are values alone, those of the reference.
   void leaveOutBounds() { isBounded = false; }
   bool isExample() const { return !draw || !draw->hasMetUnknown(); }
@@ -88,6 +93,7 @@ private:
   llvm::DenseMap<const HloComputation *, std::unique_ptr<Facts>> facts;
   std::map<const HloInstruction *, std::vector<std::unique_ptr<HloModule>>> normSteps;
   std::optional<RandomDraw> draw;
+  std::optional<FusedSums> fused;
   bool isBounded = true;
   uint64_t loopSteps = 0;
   double orderRoundings = 0; ///< inside of a fold: BoundStep::orderRoundings

@@ -353,9 +353,9 @@ private:
       }
     } else {
       if (std::isfinite(a) && (a != 0 || allowed.leastUnit > 0))
-        first = std::min(first, grid.above(a - error(a)));
+        first = std::min(first, grid.above(leastOf(a, b)));
       if (std::isfinite(b) && (b != 0 || allowed.leastUnit > 0))
-        last = std::max(last, grid.below(b + error(b)));
+        last = std::max(last, grid.below(greatestOf(a, b)));
     }
     if (std::isnan(first) != std::isnan(last))
       setUnknown(first, last);
@@ -376,6 +376,24 @@ private:
     bool subnormal = std::fabs(exact) < grid.smallestNormalNumber();
     double unit = subnormal ? std::min(grid.ulp(0), std::fabs(exact)) : grid.ulp(exact);
     return subnormal ? std::min(allowed.subnormalUlps * unit, std::max(std::fabs(exact), ulps * unit)) : ulps * unit;
+  }
+
+  /// The least and the greatest results of exact values from a to b. Errors are counted in units, which double at powers
+  /// of two: results of 1 may be less than those of the number before it.
+  double leastOf(double a, double b) const {
+    const double least = a - error(a), power = a > 0 && a < b ? powerFrom(a) : infinity;
+    return power <= b ? std::min(least, power - error(power)) : least;
+  }
+  double greatestOf(double a, double b) const {
+    const double greatest = b + error(b), power = b < 0 && a < b ? -powerFrom(-b) : -infinity;
+    return power >= a ? std::max(greatest, power + error(power)) : greatest;
+  }
+
+  /// The smallest power of two that is at least x and has units of its own.
+  double powerFrom(double x) const {
+    const auto bits = std::bit_cast<uint64_t>(std::max(x, grid.smallestNormalNumber()));
+    const auto mantissa = (uint64_t(1) << 52) - 1;
+    return std::bit_cast<double>((bits + mantissa) & ~mantissa);
   }
 
   /// What the reference gives is admissible: its functions are a rounding off now and then.

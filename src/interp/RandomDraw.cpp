@@ -31,7 +31,7 @@ double RandomDraw::pick(double value, double low, double high) {
     metUnknown = true;
     return isElementwise(instruction->opcode()) ? nearby(value) : std::numeric_limits<double>::quiet_NaN();
   }
-  if (low == high || std::isnan(low) || std::isnan(high))
+  if (low == high || std::isnan(low) || std::isnan(high) || disturbance.strength == 0)
     return value;
   if (!std::isfinite(low) || !std::isfinite(high) || !std::isfinite(value))
     return (bias ? *bias : next()) < 0.5 ? low : high;

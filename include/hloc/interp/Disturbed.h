@@ -12,7 +12,7 @@ namespace hloc {
 
 struct Disturbance {
   uint64_t seed = 0;
-  /// 1: as a right kernel may. More: every op is off by up to this many times as much.
+  /// 1: as a right kernel may. More: every op is off by up to this many times as much. 0: none is.
   double strength = 1;
   /// Each instruction errs in the same direction and by the same part of what it may in all its elements and whenever
   /// it is executed, as one whose function is always a little too large; else by chance.
@@ -21,6 +21,9 @@ struct Disturbance {
   bool isExtreme = false;
   /// Each use of a value draws it anew, as kernels do that compute it in several places, and not alike.
   bool isPerUse = false;
+  /// Which products of f32 and f64 sums take before they are rounded: any, by chance, or of each sum that of its first
+  /// (second) operand, else that of the other one, as fused multiply-adds do.
+  enum class Products : uint8_t { ByChance, First, Second } products = Products::ByChance;
 };
 
 struct DisturbedResult {

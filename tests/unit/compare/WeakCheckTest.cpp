@@ -90,6 +90,34 @@ TEST_CASE("nothing tells a wrong element from chaos but that all others are thos
   CHECK(chaos.compare(withOther(one, 0, 8), &one).equal());
 }
 
+TEST_CASE("a series that ends where fused multiply-adds see that all its terms have converged ends rightly") {
+  DiagnosticEngine diagnostics;
+  auto module = parseHloModule(
+      std::make_shared<SourceFile>(
+          "any.hlo", "HloModule any\nor { x = pred[] parameter(0)\n y = pred[] parameter(1)\n"
+                     " ROOT r = pred[] or(x, y) }\n"
+                     "ENTRY e { x = f64[128] parameter(0)\n one = f64[] constant(1)\n"
+                     " ones = f64[128] broadcast(one), dimensions={}\n y = f64[128] divide(ones, x)\n"
+                     " p = f64[128] multiply(x, y)\n d = f64[128] subtract(p, ones)\n a = f64[128] abs(d)\n"
+                     " eps = f64[] constant(1.1102230246251565e-16)\n"
+                     " e = f64[128] broadcast(eps), dimensions={}\n c = pred[128] compare(a, e), direction=GE\n"
+                     " no = pred[] constant(false)\n ROOT r = pred[] reduce(c, no), dimensions={0}, to_apply=or }"),
+      diagnostics);
+  REQUIRE(module);
+  Literal x(Shape::array(ElementType::F64, {size}));
+  for (int64_t i = 0; i < size; ++i)
+    x.setDouble(i, 1 + double(i) / 97);
+  llvm::FailureOr<Literal> expected = interpret(*module, {x}, diagnostics);
+  REQUIRE(succeeded(expected));
+  REQUIRE(expected->getInt(0) == 1); // of a rounding: (1 - 2^-53) - 1
+  Literal converged(*expected);
+  converged.setInt(0, 0);
+  llvm::FailureOr<CompareResult> result =
+      compareRun(*module, {x}, *expected, converged, Backend::Hloc, diagnostics, {}, WeakCheck::Open);
+  REQUIRE(succeeded(result));
+  CHECK((result->equal() && result->numUnknown == 0));
+}
+
 TEST_CASE("a zero of the other sign, of the narrow types in which it is as good, has no bounds to be wide") {
   DiagnosticEngine diagnostics;
   auto module =

@@ -1176,6 +1176,24 @@ TEST_CASE("whether the greater of two numbers is one of them is known where thei
   }
 }
 
+TEST_CASE("what may be a power of two may be off by units of it, though what else it may be has smaller ones") {
+  Program program("add { x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT r = f32[] add(x, y) }\n"
+                  "ENTRY e { x = f32[3,2] parameter(0)\n y = f32[2] parameter(1)\n z = f32[] constant(0)\n"
+                  " s = f32[2] reduce(x, z), dimensions={0}, to_apply=add\n ROOT r = f32[2] divide(y, s) }");
+  // Sums in another order are one or the next number: quotients are 1 or a little less.
+  Literal x(Shape::array(ElementType::F32, {3, 2}));
+  for (int64_t i = 0; i < 6; ++i)
+    x.setDouble(i, (i < 2 ? 1 : 0x1p-25) * (i % 2 ? -1 : 1));
+  const AdmissibleArray found = program.run({x, f32({1, 1})});
+  for (int64_t i : {0, 1}) {
+    const double sign = i ? -1 : 1;
+    CHECK(admits(found, i, sign));
+    CHECK(admits(found, i, sign * (1 - 2 * 0x1p-23)));
+    CHECK_FALSE(admits(found, i, sign * (1 - 5 * 0x1p-23)));
+    CHECK_FALSE(admits(found, i, sign * (1 + 6 * 0x1p-23)));
+  }
+}
+
 TEST_CASE("bounds take memory too") {
   Program program("ENTRY e { x = f32[256] parameter(0)\n e = f32[256] exponential(x)\n"
                   " ROOT r = f32[256] multiply(e, x) }");

@@ -68,6 +68,43 @@ TEST_CASE("a biased disturbance is the same wherever its instruction is") {
   CHECK(result.getDouble(0) != float(std::exp(double(0.3F))));
 }
 
+TEST_CASE("sums of one product, or of two, are those of fused multiply-adds") {
+  using Products = Disturbance::Products;
+  for (const std::string type : {"f32", "f64"}) {
+    CAPTURE(type);
+    auto module = parse("ENTRY e { x = " + type + "[3] parameter(0)\n y = " + type + "[3] parameter(1)\n p = " + type +
+                        "[3] multiply(x, x)\n q = " + type + "[3] multiply(y, y)\n a = " + type +
+                        "[3] subtract(p, y)\n b = " + type + "[3] subtract(y, p)\n c = " + type +
+                        "[3] subtract(p, q)\n d = " + type + "[3] add(q, y)\n ROOT r = (" + type + "[3], " + type +
+                        "[3], " + type + "[3], " + type + "[3]) tuple(a, b, c, d) }");
+    const ElementType element = type == "f32" ? ElementType::F32 : ElementType::F64;
+    Literal x(Shape::array(element, {3})), y(x);
+    for (int64_t i = 0; i < 3; ++i) {
+      x.setDouble(i, 1.1 + 0.3 * double(i));
+      y.setDouble(i, x.getDouble(i) + 0x1p-20);
+    }
+    Literal rounded(x);
+    auto toType = [&](double value) {
+      rounded.setDouble(0, value);
+      return rounded.getDouble(0);
+    };
+    for (const Products products : {Products::First, Products::Second}) {
+      Disturbance disturbance;
+      disturbance.strength = 0;
+      disturbance.products = products;
+      const Literal result = disturbed(*module, {x, y}, disturbance);
+      for (int64_t i = 0; i < 3; ++i) {
+        const double u = x.getDouble(i), v = y.getDouble(i);
+        const double c = products == Products::First ? std::fma(u, u, -toType(v * v)) : std::fma(-v, v, toType(u * u));
+        CHECK(leafOf(result, {0}).getDouble(i) == toType(std::fma(u, u, -v)));
+        CHECK(leafOf(result, {1}).getDouble(i) == toType(std::fma(-u, u, v)));
+        CHECK(leafOf(result, {2}).getDouble(i) == toType(c));
+        CHECK(leafOf(result, {3}).getDouble(i) == toType(std::fma(v, v, v)));
+      }
+    }
+  }
+}
+
 TEST_CASE("what rounds once, moves or selects is not disturbed") {
   auto module =
       parse("ENTRY e { x = f32[8] parameter(0)\n y = f32[8] parameter(1)\n d = f32[8] subtract(x, y)\n"
