@@ -77,10 +77,14 @@ public:
 
   CompareResult finish(const HloModule &module, llvm::ArrayRef<Literal> arguments, Backend backend,
                        const InterpreterOptions &options) {
-    if (!open.empty() && check != WeakCheck::None)
-      checkWeakly({module, arguments, expected, actual, paths, backend, options, mostLoopSteps,
+    if (!open.empty() && check != WeakCheck::None) {
+      llvm::SmallVector<int64_t> numOpen;
+      for (const LeafReport &leaf : leaves)
+        numOpen.push_back(leaf.numUndecided + leaf.numUndecidedEqual);
+      checkWeakly({module, arguments, expected, actual, paths, numOpen, backend, options, mostLoopSteps,
                    check == WeakCheck::Open, proven},
                   open);
+    }
     for (const OpenElement &element : open)
       noteOpen(element);
     CompareResult result;

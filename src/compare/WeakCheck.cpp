@@ -8,6 +8,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace hloc {
@@ -37,6 +38,10 @@ constexpr double mostOfItself = 0.25, mostOfUsual = 0x1p-6;
 /// what these may do.
 constexpr int64_t fewestAlike = 32, alikeForEachOther = 64;
 constexpr double mostOfRoundings = 0.125;
+
+/// An element whose chance of being no number is p is one in a kernel, and in none of 24 runs, with p (1 - p)^24, at
+/// most 1/66: of so many that are open, one may be. (acosh(cos x) is 0 where cos x is 1, and no number beside it.)
+constexpr int64_t openForEachRare = 64;
 
 using Verdict = OpenElement::Verdict;
 
@@ -183,6 +188,49 @@ private:
       disturb(disturbance, true);
     }
     judge(/*allRuns=*/true);
+    if (input.isOfKernel)
+      openRareKinds();
+  }
+
+  /// Numbers where all runs have none, or the reverse, are no proof where they are few among many open elements.
+  void openRareKinds() {
+    std::vector<int64_t> numRare(input.leaves.size());
+    auto isRare = [&](const OpenElement &open) {
+      if (open.verdict != Verdict::Rejected || open.isBounded)
+        return false;
+      const Literal &wanted = arrayOf(input.expected, open), &actual = arrayOf(input.actual, open);
+      auto isFinite = [&](const Literal &array, unsigned part) {
+        return std::isfinite(partOf(array, open.element, part));
+      };
+      return llvm::any_of(std::array{0U, 1U},
+                          [&](unsigned part) { return isFinite(wanted, part) != isFinite(actual, part); });
+    };
+    for (const OpenElement &open : elements)
+      numRare[open.leaf] += isRare(open);
+    if (llvm::all_of(numRare, [](int64_t number) { return number == 0; }))
+      return;
+    const std::vector<int64_t> numOpen = countOpen();
+    for (OpenElement &open : elements)
+      if (isRare(open) && numRare[open.leaf] * openForEachRare <= numOpen[open.leaf]) {
+        open.verdict = Verdict::Unknown;
+        open.range = "anything";
+      }
+  }
+
+  /// In each array. Of elementwise modules only what differs was looked at.
+  std::vector<int64_t> countOpen() {
+    if (!onlyPlaces)
+      return input.numOpen.vec();
+    std::vector<int64_t> numOpen(input.leaves.size());
+    DiagnosticEngine unheard;
+    llvm::FailureOr<BoundedResult> bounds =
+        interpretBounds(input.module, input.arguments, input.backend, unheard, options);
+    if (failed(bounds))
+      return numOpen;
+    for (auto [number, leaf] : llvm::zip_equal(numOpen, bounds->leaves))
+      for (int64_t i = 0, count = leaf.isExact() ? 0 : leaf.value.numElements(); i < count; ++i)
+        number += leaf.isUndecided(i);
+    return numOpen;
   }
 
   /// Where nearly all elements are those of what is proven, or of the reference, roundings were the same, and are no

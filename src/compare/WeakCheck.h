@@ -22,6 +22,7 @@ struct WeakCheckInput {
   llvm::ArrayRef<Literal> arguments;
   const Literal &expected, &actual;
   llvm::ArrayRef<AdmissibleArray> leaves; ///< for their paths
+  llvm::ArrayRef<int64_t> numOpen;        ///< elements without bounds in each, those that are as expected among them
   Backend backend;
   const InterpreterOptions &options;
   uint64_t mostLoopSteps; ///< of the reference

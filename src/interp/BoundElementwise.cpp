@@ -12,6 +12,8 @@ int order(const Literal &a, const Literal &b, int64_t element) {
   ElementType type = a.shape().elementType();
   if (isFloat(type)) {
     double x = a.getDouble(element), y = b.getDouble(element);
+    if (x == 0 && y == 0) // of zeros, the negative one is the lesser
+      return int(std::signbit(y)) - int(std::signbit(x));
     return x < y ? -1 : x > y;
   }
   int64_t x = a.getInt(element), y = b.getInt(element);

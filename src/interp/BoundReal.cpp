@@ -378,8 +378,8 @@ private:
     return subnormal ? std::min(allowed.subnormalUlps * unit, std::max(std::fabs(exact), ulps * unit)) : ulps * unit;
   }
 
-  /// The least and the greatest results of exact values from a to b. Errors are counted in units, which double at powers
-  /// of two: results of 1 may be less than those of the number before it.
+  /// The least and the greatest results of exact values from a to b. Errors are counted in units, which double at
+  /// powers of two: results of 1 may be less than those of the number before it.
   double leastOf(double a, double b) const {
     const double least = a - error(a), power = a > 0 && a < b ? powerFrom(a) : infinity;
     return power <= b ? std::min(least, power - error(power)) : least;

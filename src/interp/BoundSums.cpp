@@ -174,9 +174,11 @@ BoundsPtr boundReduceSum(const BoundStep &step) {
                    const auto first = size_t(row * numReduced * parts + part), at = size_t(row * parts + part);
                    sum.findAlike({lows.data() + first, highs.data() + first, numReduced, parts}, accumulator);
                    sum.finish(ends, partOf(step.value, row, part), ofTerms, least[at], greatest[at]);
-                   if (step.backend == Backend::Other && least[at] == 0 && greatest[at] == 0) {
-                     least[at] = -0.0; // a sum of nothing but -0, to which others do not add the +0 it starts from
-                     greatest[at] = 0.0;
+                   // A sum of nothing but -0, to which others do not add the +0 it starts from; and products that
+                   // underflow, as in finishLinear.
+                   if ((step.backend == Backend::Other && least[at] == 0 && greatest[at] == 0) || ofTerms > 0) {
+                     least[at] = least[at] == 0 ? -0.0 : least[at];
+                     greatest[at] = greatest[at] == 0 ? 0.0 : greatest[at];
                    }
                  }
              });
@@ -228,10 +230,9 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
     double ofFinite = std::isfinite(sum) ? sum : finite[i];
     ends.finish(partOf(step.value, int64_t(i / numParts), unsigned(i % numParts)), low[i], high[i], sum, ofFinite,
                 error, least[i], greatest[i]);
-    if (least[i] == 0 && greatest[i] == 0) { // products that underflow leave their sign in a contracted sum
-      least[i] = -0.0;
-      greatest[i] = 0.0;
-    }
+    // Products that underflow leave their sign in a contracted sum, and 0 + -0 is 0 in another.
+    least[i] = least[i] == 0 ? -0.0 : least[i];
+    greatest[i] = greatest[i] == 0 ? 0.0 : greatest[i];
   }
   return nullIfExact(std::move(made));
 }

@@ -118,6 +118,41 @@ TEST_CASE("a series that ends where fused multiply-adds see that all its terms h
   CHECK((result->equal() && result->numUnknown == 0));
 }
 
+TEST_CASE("a number where all runs have none is no proof where it is one of many that may be") {
+  DiagnosticEngine diagnostics;
+  auto module =
+      parseHloModule(std::make_shared<SourceFile>("rare.hlo", "HloModule rare\nENTRY e { x = f32[256] parameter(0)\n"
+                                                              " s = f32[256] sine(x)\n large = f32[] constant(1e7)\n"
+                                                              " k = f32[256] broadcast(large), dimensions={}\n"
+                                                              " t = f32[256] multiply(s, k)\n c = f32[256] cosine(t)\n"
+                                                              " ROOT r = f32[256] acosh(c) }"),
+                     diagnostics);
+  REQUIRE(module);
+  Literal x(Shape::array(ElementType::F32, {256}));
+  for (int64_t i = 0; i < 256; ++i)
+    x.setDouble(i, 0.1 + double(i) / 512);
+  llvm::FailureOr<Literal> expected = interpret(*module, {x}, diagnostics);
+  llvm::FailureOr<BoundedResult> bounds = interpretBounds(*module, {x}, Backend::Hloc, diagnostics);
+  REQUIRE((succeeded(expected) && succeeded(bounds)));
+  std::vector<int64_t> open;
+  for (int64_t i = 0; i < 256; ++i)
+    if (bounds->leaves[0].isUndecided(i) && std::isnan(expected->getDouble(i)))
+      open.push_back(i);
+  REQUIRE(open.size() >= 64);
+  auto compare = [&](size_t numOthers) {
+    Literal actual(*expected);
+    for (size_t i = 0; i < numOthers; ++i)
+      actual.setDouble(open[i * open.size() / numOthers], 0);
+    llvm::FailureOr<CompareResult> result =
+        compareRun(*module, {x}, *expected, actual, Backend::Hloc, diagnostics, {}, WeakCheck::Open);
+    REQUIRE(succeeded(result));
+    return *result;
+  };
+  const CompareResult one = compare(1), many = compare(24);
+  CHECK((one.numMismatches == 0 && one.numUnknown == 1));
+  CHECK((many.numMismatches > 1 && many.numMismatches + many.numUnknown + many.numWeak == 24));
+}
+
 TEST_CASE("a zero of the other sign, of the narrow types in which it is as good, has no bounds to be wide") {
   DiagnosticEngine diagnostics;
   auto module =

@@ -1194,6 +1194,18 @@ TEST_CASE("what may be a power of two may be off by units of it, though what els
   }
 }
 
+TEST_CASE("zeros of either sign stay so") {
+  // The products underflow, both to the same zero; summed they are either.
+  Program program("ENTRY e { x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n"
+                  " d = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+                  " r = f32[] reduce-precision(d), exponent_bits=5, mantissa_bits=6\n"
+                  " ROOT b = f32[1] broadcast(r), dimensions={} }");
+  const AdmissibleArray found = program.run({f32({1e-30, -1e-30}), f32({-1e-30, 1e-30})});
+  CHECK(found.admits(0, f32({-0.0}), 0));
+  CHECK(found.admits(0, f32({0.0}), 0));
+  CHECK(found.isBranched(0));
+}
+
 TEST_CASE("bounds take memory too") {
   Program program("ENTRY e { x = f32[256] parameter(0)\n e = f32[256] exponential(x)\n"
                   " ROOT r = f32[256] multiply(e, x) }");
