@@ -15,7 +15,7 @@ namespace hloc {
 
 namespace {
 
-constexpr unsigned numRuns = 8, numMoreRuns = 16, numStrongRuns = 4;
+constexpr unsigned numRuns = 8, numMoreRuns = 24, numStrongRuns = 4;
 /// Disturbed by this much nothing moves that a right kernel moves.
 constexpr double strongDisturbance = 16;
 /// What is permitted kernels seldom use in full. A series that has converged goes on if its terms are disturbed by
@@ -39,9 +39,10 @@ constexpr double mostOfItself = 0.25, mostOfUsual = 0x1p-6;
 constexpr int64_t fewestAlike = 32, alikeForEachOther = 64;
 constexpr double mostOfRoundings = 0.125;
 
-/// An element whose chance of being no number is p is one in a kernel, and in none of 24 runs, with p (1 - p)^24, at
-/// most 1/66: of so many that are open, one may be. (acosh(cos x) is 0 where cos x is 1, and no number beside it.)
-constexpr int64_t openForEachRare = 64;
+/// An element whose chance of being no number is p is one in a kernel, and in none of the 14 runs that draw from all of
+/// what is permitted, with p (1 - p)^14, at most 1/40: of so many that are open, one may be. (acosh(cos x) is 0 where
+/// cos x is 1, and no number beside it.)
+constexpr int64_t openForEachRare = 32;
 
 using Verdict = OpenElement::Verdict;
 
@@ -176,7 +177,7 @@ private:
     if (isCheap()) // and decisions between two values are seen from either side
       for (unsigned i = 0; i < numMoreRuns; ++i) {
         Disturbance disturbance{numRuns + numStrongRuns + i + 1};
-        disturbance.isExtreme = true;
+        disturbance.isExtreme = i % 2 == 0;
         disturb(disturbance, false);
       }
     if (judge(/*allRuns=*/false))
@@ -199,11 +200,9 @@ private:
       if (open.verdict != Verdict::Rejected || open.isBounded)
         return false;
       const Literal &wanted = arrayOf(input.expected, open), &actual = arrayOf(input.actual, open);
-      auto isFinite = [&](const Literal &array, unsigned part) {
-        return std::isfinite(partOf(array, open.element, part));
-      };
-      return llvm::any_of(std::array{0U, 1U},
-                          [&](unsigned part) { return isFinite(wanted, part) != isFinite(actual, part); });
+      return llvm::any_of(std::array{0U, 1U}, [&](unsigned part) {
+        return !std::isfinite(partOf(wanted, open.element, part)) || !std::isfinite(partOf(actual, open.element, part));
+      });
     };
     for (const OpenElement &open : elements)
       numRare[open.leaf] += isRare(open);

@@ -148,9 +148,9 @@ TEST_CASE("a number where all runs have none is no proof where it is one of many
     REQUIRE(succeeded(result));
     return *result;
   };
-  const CompareResult one = compare(1), many = compare(24);
+  const CompareResult one = compare(1), all = compare(open.size());
   CHECK((one.numMismatches == 0 && one.numUnknown == 1));
-  CHECK((many.numMismatches > 1 && many.numMismatches + many.numUnknown + many.numWeak == 24));
+  CHECK(all.numMismatches > int64_t(open.size() / 16));
 }
 
 TEST_CASE("a zero of the other sign, of the narrow types in which it is as good, has no bounds to be wide") {
