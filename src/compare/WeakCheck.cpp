@@ -15,6 +15,8 @@ namespace hloc {
 
 namespace {
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
 constexpr unsigned numRuns = 8, numMoreRuns = 24, numStrongRuns = 4;
 /// Disturbed by this much nothing moves that a right kernel moves.
 constexpr double strongDisturbance = 16;
@@ -48,17 +50,23 @@ using Verdict = OpenElement::Verdict;
 
 /// Where a part (real, imaginary, or the whole of other types) of an element was seen in runs of one kind.
 struct Seen {
-  double furthest = 0;    ///< distance from the expected value
-  bool otherKind = false; ///< NaN or infinity for a number, the reverse, or another one; or a run without a result
+  double period = infinity; ///< of integers, which wrap around
+  double furthest = 0;      ///< distance from the expected value
+  bool otherKind = false;   ///< NaN or infinity for a number, the reverse, or another one; or a run without a result
 
   std::vector<double> others; ///< the values that are not the expected one
+
+  double distance(double a, double b) const {
+    const double apart = std::fabs(a - b);
+    return std::min(apart, std::fabs(period - apart));
+  }
 
   void add(double expected, double value) {
     if (value == expected || (std::isnan(value) && std::isnan(expected)))
       return;
     others.push_back(value);
     if (std::isfinite(value) && std::isfinite(expected))
-      furthest = std::max(furthest, std::fabs(value - expected));
+      furthest = std::max(furthest, distance(value, expected));
     else
       otherKind = true;
   }
@@ -74,7 +82,7 @@ struct SeenPart {
     if (actual == expected || (std::isnan(actual) && std::isnan(expected)))
       return Verdict::Accepted;
     const bool isNumber = std::isfinite(actual) && std::isfinite(expected);
-    const double distance = isNumber ? std::fabs(actual - expected) : std::numeric_limits<double>::infinity();
+    const double distance = isNumber ? usual.distance(actual, expected) : infinity;
     const double ulp = isFloat(type) && std::isfinite(expected) ? unitInLastPlace(type, expected) : 0;
     // A right kernel that has decided otherwise, of two rows or numbers that are close: an example tells.
     if (llvm::any_of(usual.others,
@@ -139,8 +147,14 @@ public:
       for (const AdmissibleArray &leaf : input.leaves)
         rounded.emplace_back(leafOf(input.expected, leaf.path));
     for (const OpenElement &open : elements) {
-      for (unsigned part = 0; part < 2; ++part)
-        parts.emplace_back().expected = partOf(arrayOf(input.expected, open), open.element, part);
+      const Literal &array = arrayOf(input.expected, open);
+      const ElementType type = array.shape().elementType();
+      for (unsigned part = 0; part < 2; ++part) {
+        SeenPart &seen = parts.emplace_back();
+        seen.expected = partOf(array, open.element, part);
+        if (isInteger(type))
+          seen.usual.period = seen.strong.period = std::ldexp(1, int(bitWidth(type)));
+      }
       places.push_back(open.element);
     }
     llvm::sort(places);

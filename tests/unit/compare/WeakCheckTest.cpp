@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <limits>
 
 using namespace hloc;
 
@@ -151,6 +152,38 @@ TEST_CASE("a number where all runs have none is no proof where it is one of many
   const CompareResult one = compare(1), all = compare(open.size());
   CHECK((one.numMismatches == 0 && one.numUnknown == 1));
   CHECK(all.numMismatches > int64_t(open.size() / 16));
+}
+
+TEST_CASE("integers that wrap around are as far off as they were before") {
+  DiagnosticEngine diagnostics;
+  auto module =
+      parseHloModule(std::make_shared<SourceFile>("wrap.hlo", "HloModule wrap\nENTRY e { x = f32[128] parameter(0)\n"
+                                                              " y = s32[128] parameter(1)\n s = f32[128] sine(x)\n"
+                                                              " large = f32[] constant(1e9)\n"
+                                                              " k = f32[128] broadcast(large), dimensions={}\n"
+                                                              " t = f32[128] multiply(s, k)\n c = s32[128] convert(t)\n"
+                                                              " ROOT r = s32[128] add(c, y) }"),
+                     diagnostics);
+  REQUIRE(module);
+  Literal x(Shape::array(ElementType::F32, {size})), zeros(Shape::array(ElementType::S32, {size})), largest(zeros);
+  for (int64_t i = 0; i < size; ++i)
+    x.setDouble(i, 0.1 + double(i) / 512);
+  llvm::FailureOr<Literal> converted = interpret(*module, {x, zeros}, diagnostics);
+  REQUIRE(succeeded(converted));
+  for (int64_t i = 0; i < size; ++i)
+    largest.setInt(i, std::numeric_limits<int32_t>::max() - converted->getInt(i));
+  llvm::FailureOr<Literal> expected = interpret(*module, {x, largest}, diagnostics);
+  llvm::FailureOr<DisturbedResult> kernel =
+      interpretDisturbed(*module, {x, largest}, Backend::Hloc, {/*seed=*/100}, diagnostics);
+  REQUIRE((succeeded(expected) && succeeded(kernel)));
+  int64_t numWrapped = 0;
+  for (int64_t i = 0; i < size; ++i)
+    numWrapped += kernel->value.getInt(i) < 0;
+  REQUIRE(numWrapped > 16);
+  llvm::FailureOr<CompareResult> result =
+      compareRun(*module, {x, largest}, *expected, kernel->value, Backend::Hloc, diagnostics, {}, WeakCheck::Open);
+  REQUIRE(succeeded(result));
+  CHECK(result->numMismatches == 0);
 }
 
 TEST_CASE("a zero of the other sign, of the narrow types in which it is as good, has no bounds to be wide") {
