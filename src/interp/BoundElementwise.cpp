@@ -294,7 +294,7 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
   bool anyUnrounded = llvm::any_of(step.operands, [](const Bounded &operand) { return bool(operand.unrounded); });
   bool floating = isFloat(type) || isComplex(type), allReal = llvm::all_of(step.operands, isReal);
   bool isFunction = floating && permitted(instr, step.backend).ulps > 0.5;
-  if (instr.opcode() == Opcode::BitcastConvert)
+  if (instr.opcode() == Opcode::BitcastConvert || instr.opcode() == Opcode::Bitcast)
     return boundBits(step);
   if (BoundsPtr open = anyBounds ? nullptr : openNanOrder(step))
     return open;

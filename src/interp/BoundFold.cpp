@@ -1,5 +1,7 @@
 // Reductions by any function, and ops without rules of their own.
 
+#include "hloc/hlo/ConvolutionCall.h"
+#include "hloc/hlo/GemmCall.h"
 #include "hloc/hlo/SortCall.h"
 #include "interp/Accuracy.h"
 #include "interp/BoundMachine.h"
@@ -440,6 +442,81 @@ llvm::LogicalResult BoundMachine::fold(const HloInstruction &instr, llvm::ArrayR
   return llvm::success();
 }
 
+namespace {
+
+/// Is it a product that a library computes?
+bool callsProduct(const HloInstruction &instr) {
+  const llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
+  return instr.opcode() == Opcode::CustomCall && (isGemmTarget(target) || convolutionCallKind(target));
+}
+
+/// Is such a product of floats linear in either factor and in what is added, so that magnitudes of operands give
+/// magnitudes of results? Its activation leaves positive numbers what they are and brings no two numbers further apart.
+bool isLinear(const HloInstruction &instr) {
+  auto isWide = [](const Shape &shape) { return isFloat(shape.elementType()) && bitWidth(shape.elementType()) >= 16; };
+  if (!isWide(instr.resultShape()) ||
+      !llvm::all_of(instr.operands(), [&](const HloInstruction *operand) { return isWide(operand->shape()); }))
+    return false;
+  if (std::optional<ConvolutionCall> call = ConvolutionCall::of(instr)) {
+    using Activation = ConvolutionEpilogue::Activation;
+    const ConvolutionEpilogue &epilogue = call->epilogue;
+    return call->kind != ConvolutionCallKind::BiasActivation ||
+           (epilogue.scale >= 0 && epilogue.sideScale >= 0 &&
+            llvm::is_contained({Activation::None, Activation::Relu, Activation::Elu}, epilogue.activation));
+  }
+  std::optional<GemmCall> gemm = readGemmCall(instr);
+  return gemm && gemm->alpha >= 0 && gemm->beta >= 0 &&
+         llvm::is_contained({GemmCall::Activation::None, GemmCall::Activation::Relu}, gemm->activation);
+}
+
+/// How far elements of an operand may be from the reference's, or how large they are at most, in the operand's own
+/// type; infinite where nothing is known.
+Literal magnitudesOf(const Bounded &operand, bool ofErrors) {
+  const Literal value = asBound(operand.array());
+  const BoundsPtr bounds = boundsOrPoint(operand);
+  auto x = value.data<double>(), low = bounds->low.data<double>(), high = bounds->high.data<double>();
+  Literal made(value.shape());
+  auto to = made.mutableData<double>();
+  for (size_t i = 0; i < to.size(); ++i) {
+    to[i] = ofErrors ? std::max(high[i] - x[i], x[i] - low[i]) : std::max(std::fabs(low[i]), std::fabs(high[i]));
+    if (isUnknown(low[i], high[i]))
+      to[i] = std::numeric_limits<double>::infinity();
+  }
+  return asValue(made, operand.array().shape());
+}
+
+} // namespace
+
+/// |f(a', b', c') - f(a, b, c)| <= f(da, |b'|, dc) + f(|a|, db, 0), of a linear call.
+llvm::FailureOr<Literal> BoundMachine::errorOfLinear(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands) {
+  std::vector<Value> first, second;
+  for (auto [number, operand] : llvm::enumerate(operands)) {
+    first.emplace_back(magnitudesOf(operand, number != 1));
+    second.emplace_back(number == 0   ? Value(magnitudesOf(operand, false))
+                        : number == 1 ? Value(magnitudesOf(operand, true))
+                                      : Value::zero(operand.array().shape()));
+  }
+  auto evaluate = [&](std::vector<Value> &values) -> llvm::FailureOr<Literal> {
+    llvm::FailureOr<Value> value = machine.evaluate(instr, values);
+    if (failed(value))
+      return llvm::failure();
+    Bounded bounded(std::move(*value));
+    return asBound(leavesOf(bounded).front()->array());
+  };
+  llvm::FailureOr<Literal> error = evaluate(first);
+  if (failed(error))
+    return llvm::failure();
+  auto to = error->mutableData<double>();
+  llvm::FailureOr<Literal> ofSecond = evaluate(second);
+  if (failed(ofSecond))
+    return llvm::failure();
+  // Both were rounded, as their operands were.
+  const FloatGrid grid(instr.resultShape().elementType());
+  for (size_t i = 0; i < to.size(); ++i)
+    to[i] = (to[i] + ofSecond->data<double>()[i]) * (1 + 8 * grid.unitRoundoff()) + grid.ulp(0);
+  return error;
+}
+
 llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
                                               Bounded &result) {
   bool anyBounds = llvm::any_of(operands, [](const Bounded &operand) { return operand.isBounded(); });
@@ -453,9 +530,14 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
     moves = true; // a maximum, an overwrite, a comparator
   if (!anyBounds && (moves || instr.operands().empty()))
     return llvm::success();
+  llvm::FailureOr<Literal> error = Literal();
+  const bool isProduct = anyBounds && callsProduct(instr), linear = isProduct && isLinear(instr),
+             isOpen = isProduct && !linear;
+  if (linear && failed(error = errorOfLinear(instr, operands)))
+    return llvm::failure();
   std::vector<Bounded> ends;
   for (bool high : {false, true}) {
-    if (!anyBounds)
+    if (!anyBounds || linear || isOpen)
       break;
     std::vector<Value> values;
     for (const Bounded &operand : operands)
@@ -507,6 +589,18 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
         x -= errorAt(x);
       for (double &x : made->high.mutableData<double>())
         x += errorAt(x);
+    }
+    if (floating && isOpen)
+      made = std::make_shared<Bounds>(*unknown);
+    if (floating && linear && error->numElements() == value.numElements()) {
+      auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+      auto errors = error->data<double>();
+      for (size_t k = 0; k < low.size(); ++k) {
+        low[k] -= errors[k];
+        high[k] += errors[k];
+        if (!std::isfinite(errors[k]))
+          setUnknown(low[k], high[k]);
+      }
     }
     leaf->bounds = nullIfExact(std::move(made));
   }

@@ -183,6 +183,16 @@ llvm::FailureOr<Value> BoundMachine::valueOf(const HloInstruction &instr, llvm::
   return machine.evaluate(instr, values, &shape);
 }
 
+/// Is it a bitcast that does what a bitcast-convert of equal sizes does?
+static bool convertsBits(const HloInstruction &instr) {
+  if (instr.opcode() != Opcode::Bitcast)
+    return false;
+  const Shape &from = instr.operand(0)->shape(), &to = instr.shape();
+  const bool isInPlace = from.sameDims(to) && from.hasDefaultLayout() && to.hasDefaultLayout();
+  return from.elementType() != to.elementType() && bitWidth(from.elementType()) == bitWidth(to.elementType()) &&
+         (isInPlace || (from.numElements() == 1 && to.numElements() == 1));
+}
+
 BoundMachine::Result BoundMachine::evaluate(const HloInstruction &instr, std::vector<Bounded> &operands,
                                             const Shape *lift) {
   Result result = evaluateBounds(instr, operands, lift);
@@ -243,8 +253,9 @@ BoundMachine::Result BoundMachine::evaluateBounds(const HloInstruction &instr, s
   if (receivesOperands(instr, instr.shape()))
     return instr.shape().isTuple() ? Bounded::tuple(std::move(operands)) : operands[0];
   // One element to one element.
-  if (lift && (instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Broadcast ||
-               instr.opcode() == Opcode::Transpose || instr.opcode() == Opcode::Reverse))
+  if (lift &&
+      (llvm::is_contained({Opcode::Reshape, Opcode::Broadcast, Opcode::Transpose, Opcode::Reverse}, instr.opcode()) ||
+       (instr.opcode() == Opcode::Bitcast && !convertsBits(instr))))
     return operands[0];
   if (instr.opcode() == Opcode::Constant)
     return Bounded(Value::borrow(instr.literal()));
@@ -259,7 +270,7 @@ BoundMachine::Result BoundMachine::evaluateBounds(const HloInstruction &instr, s
     return Bounded::tuple(std::move(elements));
   }
   // The elementwise ops whose functions take no scalars for arrays.
-  if (lift && (instr.opcode() == Opcode::Select || instr.opcode() == Opcode::BitcastConvert))
+  if (lift && llvm::is_contained({Opcode::Select, Opcode::BitcastConvert, Opcode::Bitcast}, instr.opcode()))
     for (Bounded &operand : operands)
       if (operand.array().numElements() != lift->numElements())
         operand = repeated(operand, lift->numElements());
@@ -346,14 +357,14 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
     result.bounds = std::move(*bounds);
     return llvm::success();
   };
-  if (isMovement(instr.opcode())) {
+  if (isMovement(instr.opcode()) && !convertsBits(instr)) {
     llvm::FailureOr<BoundsPtr> products = boundMovement(step, true);
     if (failed(products))
       return llvm::failure();
     result.unrounded = std::move(*products);
     return take(boundMovement(step, false));
   }
-  if (isElementwise(instr.opcode()))
+  if (isElementwise(instr.opcode()) || convertsBits(instr))
     return take(boundElementwise(step, result.unrounded));
   ElementType type = result.array().shape().elementType();
   bool floating = isFloat(type) || isComplex(type);

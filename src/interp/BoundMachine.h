@@ -76,6 +76,7 @@ private:
   void boundScan(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
   /// Everything without rules of its own: the hull of what the op makes of values, lowest and highest operands.
   llvm::LogicalResult boundByEnds(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
+  llvm::FailureOr<Literal> errorOfLinear(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands);
   /// What follows the keys of a sort, or says where they were, is open where their order is.
   llvm::LogicalResult boundSort(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
   llvm::LogicalResult boundTopK(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);

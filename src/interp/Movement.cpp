@@ -65,6 +65,8 @@ llvm::FailureOr<Value> evaluateBitcast(Step &step) {
   const Shape &from = step.instr.operand(0)->shape();
   if (from.elementType() == step.shape().elementType() && from.hasDefaultLayout() && step.shape().hasDefaultLayout())
     return evaluateReshape(step);
+  if (!operand.shape().sameDims(from)) // a scalar's function, of many at once
+    return evaluateBitcastConvert(step);
   std::vector<uint8_t> bytes = toDeviceBytes(Value::borrow(operand).toLiteral(from));
   if (int64_t(bytes.size()) < step.shape().byteSize())
     return step.unsupported("operand and result differ in size", DiagnosticKind::ShapeMismatch);

@@ -1,5 +1,7 @@
 #include "interp/Value.h"
 
+#include "hloc/support/Check.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 namespace hloc::interp {
@@ -60,6 +62,7 @@ Literal Value::toLiteral(const Shape &shape) const {
   if (array().shape() == shape)
     return array();
   Literal relabelled(shape);
+  HLOC_CHECK(array().bytes().size() == relabelled.bytes().size(), "an array as one of another size");
   llvm::copy(array().bytes(), relabelled.mutableBytes().begin());
   return relabelled;
 }

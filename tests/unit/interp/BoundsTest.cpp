@@ -1206,6 +1206,27 @@ TEST_CASE("zeros of either sign stay so") {
   CHECK(found.isBranched(0));
 }
 
+TEST_CASE("a library's product of what is open is as far off as its factors let it be") {
+  // exp(x) - exp(y) where each is off by some units: the hull of products of all lowest and of all highest is 0.
+  Program program("ENTRY e { x = f32[1,2] parameter(0)\n w = f32[2,1] parameter(1)\n e = f32[1,2] exponential(x)\n"
+                  " g = (f32[1,1], s8[64]) custom-call(e, w), custom_call_target=\"__cublas$gemm\","
+                  " backend_config={\"gemm_backend_config\":{\"alpha_real\":1,\"beta\":0,\"dot_dimension_numbers\":{"
+                  "\"lhs_contracting_dimensions\":[\"1\"],\"rhs_contracting_dimensions\":[\"0\"]}}}\n ROOT r = "
+                  "f32[1,1] get-tuple-element(g), index=0 }");
+  Literal x(Shape::array(ElementType::F32, {1, 2})), w(Shape::array(ElementType::F32, {2, 1}));
+  for (int64_t i : {0, 1}) {
+    x.setDouble(i, 10);
+    w.setDouble(i, i ? -1 : 1);
+  }
+  const AdmissibleArray found = program.run({x, w});
+  const double unit = 0x1p-9; // of exp(10)
+  CHECK(admits(found, 0, 0));
+  CHECK(admits(found, 0, 2 * unit));
+  CHECK(admits(found, 0, -2 * unit));
+  CHECK_FALSE(admits(found, 0, 64 * unit));
+  CHECK_FALSE(admits(found, 0, -64 * unit));
+}
+
 TEST_CASE("bounds take memory too") {
   Program program("ENTRY e { x = f32[256] parameter(0)\n e = f32[256] exponential(x)\n"
                   " ROOT r = f32[256] multiply(e, x) }");
