@@ -42,8 +42,27 @@ void apply(const ConvolutionEpilogue &epilogue, const Step &step, unsigned featu
   }
 }
 
+/// Both factors of y = convolution(x, kernel): bytes are summed as s32, which is converted.
+bool multipliesBytes(ConvolutionCallKind kind, const Step &step) {
+  return (kind == ConvolutionCallKind::Forward || kind == ConvolutionCallKind::BiasActivation) &&
+         step.array(0).shape().elementType() == ElementType::S8 &&
+         step.array(1).shape().elementType() == ElementType::S8;
+}
+
+Literal sumsOfBytes(const Step &step, const ConvolutionGeometry &geometry) {
+  const Shape &result = step.shape().element(0);
+  const Literal whole =
+      convolutionSums(geometry, step.array(0), step.array(1), result.withElementType(ElementType::S32));
+  Literal sums(result.withElementType(ElementType::F64));
+  for (int64_t i = 0; i < sums.numElements(); ++i)
+    sums.setDouble(i, double(int32_t(whole.getInt(i))));
+  return sums;
+}
+
 Literal sumsOf(ConvolutionCallKind kind, const Step &step, const ConvolutionGeometry &geometry) {
   const Shape &result = step.shape().element(0);
+  if (multipliesBytes(kind, step))
+    return sumsOfBytes(step, geometry);
   switch (kind) {
   case ConvolutionCallKind::Forward:
   case ConvolutionCallKind::BiasActivation:
@@ -57,10 +76,10 @@ Literal sumsOf(ConvolutionCallKind kind, const Step &step, const ConvolutionGeom
 }
 
 /// Are products of the operands, and what is added to them, real numbers?
-bool hasTypes(const Step &step) {
+bool hasTypes(ConvolutionCallKind kind, const Step &step) {
   const ElementType result = step.shape().element(0).elementType();
   bool fits = isFloat(result);
-  for (unsigned i = 0; fits && i < step.operands.size(); ++i) {
+  for (unsigned i = multipliesBytes(kind, step) ? 2 : 0; fits && i < step.operands.size(); ++i) {
     const ElementType type = step.array(i).shape().elementType();
     fits = isProductDefined(type, result) && (i < 2 || isFloat(type));
   }
@@ -71,7 +90,7 @@ bool hasTypes(const Step &step) {
 
 llvm::FailureOr<Value> convolutionCall(Step &step) {
   std::optional<ConvolutionCall> call = ConvolutionCall::of(step.instr);
-  if (!call || !hasTypes(step))
+  if (!call || !hasTypes(call->kind, step))
     return step.unsupported("operands, results or configuration do not fit the target `" +
                             step.instr.string(AttributeKey::CustomCallTarget) + "`");
   ConvolutionGeometry geometry = ConvolutionGeometry::of(step.instr);

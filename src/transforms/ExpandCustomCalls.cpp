@@ -198,14 +198,22 @@ Value applyEpilogue(Expansion &x, const ConvolutionEpilogue &epilogue, const Hlo
 
 bool isWide(const Shape &shape) { return shape.elementType() == ElementType::F64; }
 
-/// Are all arrays of floats that the sum's type holds, and none of the convolution's empty?
+/// Are both factors of y = convolution(x, kernel) bytes? Their sums are s32, which is converted.
+bool multipliesBytes(const ConvolutionCall &call, const HloInstruction &instr) {
+  return (call.kind == ConvolutionCallKind::Forward || call.kind == ConvolutionCallKind::BiasActivation) &&
+         llvm::all_of(instr.operands().take_front(2),
+                      [](const HloInstruction *factor) { return factor->shape().elementType() == ElementType::S8; });
+}
+
+/// Are all arrays of floats that the sum's type holds, or factors bytes, and none of the convolution's empty?
 bool canConvolve(const ConvolutionCall &call, const HloInstruction &instr) {
   const Shape &result = instr.resultShape();
   const auto &[x, kernel, y] = call.shapes;
   return isFloat(result.elementType()) && x.numElements() != 0 && kernel.numElements() != 0 && y.numElements() != 0 &&
-         llvm::all_of(instr.operands(), [&](const HloInstruction *operand) {
-           return isFloat(operand->shape().elementType()) && (!isWide(operand->shape()) || isWide(result));
-         });
+         llvm::all_of(instr.operands().drop_front(multipliesBytes(call, instr) ? 2 : 0),
+                      [&](const HloInstruction *operand) {
+                        return isFloat(operand->shape().elementType()) && (!isWide(operand->shape()) || isWide(result));
+                      });
 }
 
 HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) {
@@ -221,8 +229,13 @@ HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) 
   bool hasEpilogue = call->kind == ConvolutionCallKind::BiasActivation;
   if (hasEpilogue || instr.operand(0)->shape().elementType() != type || instr.operand(1)->shape().elementType() != type)
     type = isWide(result) ? ElementType::F64 : ElementType::F32;
-  Value lhs = b.convert(instr.operand(0), type), rhs = b.convert(instr.operand(1), type), made = nullptr;
-  Shape sums = result.withElementType(type);
+  const bool ofBytes = multipliesBytes(*call, instr);
+  Value lhs = instr.operand(0), rhs = instr.operand(1), made = nullptr;
+  if (!ofBytes) {
+    lhs = b.convert(lhs, type);
+    rhs = b.convert(rhs, type);
+  }
+  Shape sums = result.withElementType(ofBytes ? ElementType::S32 : type);
   switch (call->kind) {
   case ConvolutionCallKind::Forward:
   case ConvolutionCallKind::BiasActivation:
@@ -235,6 +248,8 @@ HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) 
     made = kernelGradient(x, module, *call, lhs, rhs, sums);
     break;
   }
+  if (ofBytes)
+    made = b.convert(made, type);
   if (hasEpilogue)
     made = applyEpilogue(x, call->epilogue, instr, call->labels.outFeature, made);
   if (type != result.elementType())
