@@ -517,6 +517,17 @@ llvm::FailureOr<Literal> BoundMachine::errorOfLinear(const HloInstruction &instr
   return error;
 }
 
+static void addErrors(const Literal &error, Bounds &bounds) {
+  auto errors = error.data<double>();
+  auto low = bounds.low.mutableData<double>(), high = bounds.high.mutableData<double>();
+  for (size_t k = 0; k < errors.size(); ++k) {
+    low[k] -= errors[k];
+    high[k] += errors[k];
+    if (!std::isfinite(errors[k]))
+      setUnknown(low[k], high[k]);
+  }
+}
+
 llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
                                               Bounded &result) {
   bool anyBounds = llvm::any_of(operands, [](const Bounded &operand) { return operand.isBounded(); });
@@ -592,16 +603,8 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
     }
     if (floating && isOpen)
       made = std::make_shared<Bounds>(*unknown);
-    if (floating && linear && error->numElements() == value.numElements()) {
-      auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
-      auto errors = error->data<double>();
-      for (size_t k = 0; k < low.size(); ++k) {
-        low[k] -= errors[k];
-        high[k] += errors[k];
-        if (!std::isfinite(errors[k]))
-          setUnknown(low[k], high[k]);
-      }
-    }
+    if (floating && linear && error->numElements() == value.numElements())
+      addErrors(*error, *made);
     leaf->bounds = nullIfExact(std::move(made));
   }
   return llvm::success();
