@@ -517,14 +517,17 @@ llvm::FailureOr<Literal> BoundMachine::errorOfLinear(const HloInstruction &instr
   return error;
 }
 
+/// Without errors for them nothing is known of the elements.
 static void addErrors(const Literal &error, Bounds &bounds) {
   auto errors = error.data<double>();
   auto low = bounds.low.mutableData<double>(), high = bounds.high.mutableData<double>();
-  for (size_t k = 0; k < errors.size(); ++k) {
+  for (size_t k = 0; k < low.size(); ++k) {
+    if (errors.size() != low.size() || !std::isfinite(errors[k])) {
+      setUnknown(low[k], high[k]);
+      continue;
+    }
     low[k] -= errors[k];
     high[k] += errors[k];
-    if (!std::isfinite(errors[k]))
-      setUnknown(low[k], high[k]);
   }
 }
 
@@ -541,14 +544,13 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
     moves = true; // a maximum, an overwrite, a comparator
   if (!anyBounds && (moves || instr.operands().empty()))
     return llvm::success();
-  llvm::FailureOr<Literal> error = Literal();
-  const bool isProduct = anyBounds && callsProduct(instr), linear = isProduct && isLinear(instr),
-             isOpen = isProduct && !linear;
-  if (linear && failed(error = errorOfLinear(instr, operands)))
+  llvm::FailureOr<Literal> error = Literal(); // of the results of a product; without elements: unknown
+  const bool isProduct = anyBounds && callsProduct(instr);
+  if (isProduct && isLinear(instr) && failed(error = errorOfLinear(instr, operands)))
     return llvm::failure();
   std::vector<Bounded> ends;
   for (bool high : {false, true}) {
-    if (!anyBounds || linear || isOpen)
+    if (!anyBounds || isProduct)
       break;
     std::vector<Value> values;
     for (const Bounded &operand : operands)
@@ -601,9 +603,7 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
       for (double &x : made->high.mutableData<double>())
         x += errorAt(x);
     }
-    if (floating && isOpen)
-      made = std::make_shared<Bounds>(*unknown);
-    if (floating && linear && error->numElements() == value.numElements())
+    if (floating && isProduct)
       addErrors(*error, *made);
     leaf->bounds = nullIfExact(std::move(made));
   }
