@@ -444,10 +444,11 @@ llvm::LogicalResult BoundMachine::fold(const HloInstruction &instr, llvm::ArrayR
 
 namespace {
 
-/// Is it a product that a library computes?
+/// Is it a product of real or complex numbers that a library computes?
 bool callsProduct(const HloInstruction &instr) {
   const llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
-  return instr.opcode() == Opcode::CustomCall && (isGemmTarget(target) || convolutionCallKind(target));
+  return instr.opcode() == Opcode::CustomCall && (isGemmTarget(target) || convolutionCallKind(target)) &&
+         !isInteger(instr.resultShape().elementType());
 }
 
 /// Is such a product of floats linear in either factor and in what is added, so that magnitudes of operands give
