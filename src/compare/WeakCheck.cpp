@@ -42,8 +42,9 @@ constexpr int64_t fewestAlike = 32, alikeForEachOther = 64;
 constexpr double mostOfRoundings = 0.125;
 
 /// An element whose chance of being no number is p is one in a kernel, and in none of the 14 runs that draw from all of
-/// what is permitted, with p (1 - p)^14, at most 1/40: of so many that are open, one may be. (acosh(cos x) is 0 where
-/// cos x is 1, and no number beside it.)
+/// what is permitted (2 of the first, half of the further ones), with p (1 - p)^14, at most 1/40: of so many that are
+/// open, one may be. (acosh(cos x) is 0 where cos x is 1, and no number beside it.) Of large steps, which have the 2
+/// alone, more may be, which are rejected.
 constexpr int64_t openForEachRare = 32;
 
 using Verdict = OpenElement::Verdict;

@@ -118,6 +118,11 @@ llvm::StringRef plainConvolutionConfiguration() {
   return R"({"cudnn_conv_backend_config":{"activation_mode":"kNone","conv_result_scale":1}})";
 }
 
+bool ConvolutionCall::multipliesBytes() const {
+  return (kind == ConvolutionCallKind::Forward || kind == ConvolutionCallKind::BiasActivation) &&
+         shapes.x.elementType() == ElementType::S8 && shapes.kernel.elementType() == ElementType::S8;
+}
+
 std::optional<ConvolutionCall> ConvolutionCall::of(const HloInstruction &instr) {
   if (instr.opcode() != Opcode::CustomCall)
     return std::nullopt;

@@ -470,20 +470,16 @@ bool isLinear(const HloInstruction &instr) {
          llvm::is_contained({GemmCall::Activation::None, GemmCall::Activation::Relu}, gemm->activation);
 }
 
-/// How far elements of an operand may be from the reference's, or how large they are at most, in the operand's own
-/// type; infinite where nothing is known.
-Literal magnitudesOf(const Bounded &operand, bool ofErrors) {
-  const Literal value = asBound(operand.array());
+/// How far elements of an operand may be from the reference's; NaN where nothing is known.
+Literal errorsOf(const Bounded &operand) {
+  Literal errors = asBound(operand.array());
   const BoundsPtr bounds = boundsOrPoint(operand);
-  auto x = value.data<double>(), low = bounds->low.data<double>(), high = bounds->high.data<double>();
-  Literal made(value.shape());
-  auto to = made.mutableData<double>();
-  for (size_t i = 0; i < to.size(); ++i) {
-    to[i] = ofErrors ? std::max(high[i] - x[i], x[i] - low[i]) : std::max(std::fabs(low[i]), std::fabs(high[i]));
-    if (isUnknown(low[i], high[i]))
-      to[i] = std::numeric_limits<double>::infinity();
-  }
-  return asValue(made, operand.array().shape());
+  auto low = bounds->low.data<double>(), high = bounds->high.data<double>();
+  auto to = errors.mutableData<double>();
+  for (size_t i = 0; i < to.size(); ++i)
+    to[i] = isUnknown(low[i], high[i]) ? std::numeric_limits<double>::quiet_NaN()
+                                       : std::max(high[i] - to[i], to[i] - low[i]);
+  return errors;
 }
 
 } // namespace
@@ -492,10 +488,10 @@ Literal magnitudesOf(const Bounded &operand, bool ofErrors) {
 llvm::FailureOr<Literal> BoundMachine::errorOfLinear(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands) {
   std::vector<Value> first, second;
   for (auto [number, operand] : llvm::enumerate(operands)) {
-    first.emplace_back(magnitudesOf(operand, number != 1));
-    second.emplace_back(number == 0   ? Value(magnitudesOf(operand, false))
-                        : number == 1 ? Value(magnitudesOf(operand, true))
-                                      : Value::zero(operand.array().shape()));
+    const Shape &shape = operand.array().shape();
+    Value errors(asValue(errorsOf(operand), shape)), sizes(asValue(magnitudes(*boundsOrPoint(operand)), shape));
+    first.push_back(number == 1 ? sizes : errors);
+    second.push_back(number == 0 ? sizes : number == 1 ? errors : Value::zero(shape));
   }
   auto evaluate = [&](std::vector<Value> &values) -> llvm::FailureOr<Literal> {
     llvm::FailureOr<Value> value = machine.evaluate(instr, values);

@@ -41,16 +41,6 @@ double lowestBitOf(const Literal &bound) {
   return least;
 }
 
-Literal magnitudes(const Bounds &bounds) {
-  Literal made(bounds.low.shape());
-  auto low = bounds.low.data<double>(), high = bounds.high.data<double>();
-  auto to = made.mutableData<double>();
-  for (size_t i = 0; i < low.size(); ++i)
-    to[i] = isUnknown(low[i], high[i]) ? std::numeric_limits<double>::quiet_NaN()
-                                       : std::max(std::fabs(low[i]), std::fabs(high[i]));
-  return made;
-}
-
 bool isAllFinite(const Literal &bound) {
   return llvm::all_of(bound.data<double>(), [](double x) { return std::isfinite(x); });
 }
@@ -110,6 +100,16 @@ bool combinesParameters(const HloInstruction &instr, int64_t one, int64_t other)
 }
 
 } // namespace
+
+Literal magnitudes(const Bounds &bounds) {
+  Literal made(bounds.low.shape());
+  auto low = bounds.low.data<double>(), high = bounds.high.data<double>();
+  auto to = made.mutableData<double>();
+  for (size_t i = 0; i < low.size(); ++i)
+    to[i] = isUnknown(low[i], high[i]) ? std::numeric_limits<double>::quiet_NaN()
+                                       : std::max(std::fabs(low[i]), std::fabs(high[i]));
+  return made;
+}
 
 std::optional<Opcode> plainOp(const HloComputation &computation) {
   const HloInstruction &root = *computation.root();

@@ -5,6 +5,8 @@
 
 namespace hloc::interp {
 
+/// How large floats are at most; NaN where nothing is known.
+Literal magnitudes(const Bounds &bounds);
 /// The opcode if the computation is one binary op on its two parameters, in either order.
 std::optional<Opcode> plainOp(const HloComputation &computation);
 /// Does the reducer make result `i` by this op of accumulator i and element i, apart from all others?

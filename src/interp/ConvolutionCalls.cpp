@@ -42,13 +42,6 @@ void apply(const ConvolutionEpilogue &epilogue, const Step &step, unsigned featu
   }
 }
 
-/// Both factors of y = convolution(x, kernel): bytes are summed as s32, which is converted.
-bool multipliesBytes(ConvolutionCallKind kind, const Step &step) {
-  return (kind == ConvolutionCallKind::Forward || kind == ConvolutionCallKind::BiasActivation) &&
-         step.array(0).shape().elementType() == ElementType::S8 &&
-         step.array(1).shape().elementType() == ElementType::S8;
-}
-
 Literal sumsOfBytes(const Step &step, const ConvolutionGeometry &geometry) {
   const Shape &result = step.shape().element(0);
   const Literal whole =
@@ -59,11 +52,11 @@ Literal sumsOfBytes(const Step &step, const ConvolutionGeometry &geometry) {
   return sums;
 }
 
-Literal sumsOf(ConvolutionCallKind kind, const Step &step, const ConvolutionGeometry &geometry) {
+Literal sumsOf(const ConvolutionCall &call, const Step &step, const ConvolutionGeometry &geometry) {
   const Shape &result = step.shape().element(0);
-  if (multipliesBytes(kind, step))
+  if (call.multipliesBytes())
     return sumsOfBytes(step, geometry);
-  switch (kind) {
+  switch (call.kind) {
   case ConvolutionCallKind::Forward:
   case ConvolutionCallKind::BiasActivation:
     return convolutionSums(geometry, step.array(0), step.array(1), result);
@@ -76,10 +69,10 @@ Literal sumsOf(ConvolutionCallKind kind, const Step &step, const ConvolutionGeom
 }
 
 /// Are products of the operands, and what is added to them, real numbers?
-bool hasTypes(ConvolutionCallKind kind, const Step &step) {
+bool hasTypes(const ConvolutionCall &call, const Step &step) {
   const ElementType result = step.shape().element(0).elementType();
   bool fits = isFloat(result);
-  for (unsigned i = multipliesBytes(kind, step) ? 2 : 0; fits && i < step.operands.size(); ++i) {
+  for (unsigned i = call.multipliesBytes() ? 2 : 0; fits && i < step.operands.size(); ++i) {
     const ElementType type = step.array(i).shape().elementType();
     fits = isProductDefined(type, result) && (i < 2 || isFloat(type));
   }
@@ -90,11 +83,11 @@ bool hasTypes(ConvolutionCallKind kind, const Step &step) {
 
 llvm::FailureOr<Value> convolutionCall(Step &step) {
   std::optional<ConvolutionCall> call = ConvolutionCall::of(step.instr);
-  if (!call || !hasTypes(call->kind, step))
+  if (!call || !hasTypes(*call, step))
     return step.unsupported("operands, results or configuration do not fit the target `" +
                             step.instr.string(AttributeKey::CustomCallTarget) + "`");
   ConvolutionGeometry geometry = ConvolutionGeometry::of(step.instr);
-  Literal sums = sumsOf(call->kind, step, geometry), result(step.shape().element(0));
+  Literal sums = sumsOf(*call, step, geometry), result(step.shape().element(0));
   if (call->kind == ConvolutionCallKind::BiasActivation)
     apply(call->epilogue, step, unsigned(geometry.labels.outFeature), sums);
   roundInto(sums, result);

@@ -198,22 +198,14 @@ Value applyEpilogue(Expansion &x, const ConvolutionEpilogue &epilogue, const Hlo
 
 bool isWide(const Shape &shape) { return shape.elementType() == ElementType::F64; }
 
-/// Are both factors of y = convolution(x, kernel) bytes? Their sums are s32, which is converted.
-bool multipliesBytes(const ConvolutionCall &call, const HloInstruction &instr) {
-  return (call.kind == ConvolutionCallKind::Forward || call.kind == ConvolutionCallKind::BiasActivation) &&
-         llvm::all_of(instr.operands().take_front(2),
-                      [](const HloInstruction *factor) { return factor->shape().elementType() == ElementType::S8; });
-}
-
 /// Are all arrays of floats that the sum's type holds, or factors bytes, and none of the convolution's empty?
 bool canConvolve(const ConvolutionCall &call, const HloInstruction &instr) {
   const Shape &result = instr.resultShape();
   const auto &[x, kernel, y] = call.shapes;
   return isFloat(result.elementType()) && x.numElements() != 0 && kernel.numElements() != 0 && y.numElements() != 0 &&
-         llvm::all_of(instr.operands().drop_front(multipliesBytes(call, instr) ? 2 : 0),
-                      [&](const HloInstruction *operand) {
-                        return isFloat(operand->shape().elementType()) && (!isWide(operand->shape()) || isWide(result));
-                      });
+         llvm::all_of(instr.operands().drop_front(call.multipliesBytes() ? 2 : 0), [&](const HloInstruction *operand) {
+           return isFloat(operand->shape().elementType()) && (!isWide(operand->shape()) || isWide(result));
+         });
 }
 
 HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) {
@@ -229,7 +221,7 @@ HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) 
   bool hasEpilogue = call->kind == ConvolutionCallKind::BiasActivation;
   if (hasEpilogue || instr.operand(0)->shape().elementType() != type || instr.operand(1)->shape().elementType() != type)
     type = isWide(result) ? ElementType::F64 : ElementType::F32;
-  const bool ofBytes = multipliesBytes(*call, instr);
+  const bool ofBytes = call->multipliesBytes();
   Value lhs = instr.operand(0), rhs = instr.operand(1), made = nullptr;
   if (!ofBytes) {
     lhs = b.convert(lhs, type);

@@ -56,6 +56,9 @@ struct ConvolutionCall {
   /// the window stay below 2^30, so that sums and products of two do not overflow. Element types are not looked at.
   static std::optional<ConvolutionCall> of(const HloInstruction &instr);
 
+  /// Is it y = convolution(x, kernel) of two s8? Their sums are s32, which is converted.
+  bool multipliesBytes() const;
+
   /// Of the spatial dimension `i`.
   int64_t xSize(size_t i) const { return shapes.x.dim(unsigned(labels.lhsSpatial[i])); }
   int64_t ySize(size_t i) const { return shapes.y.dim(unsigned(labels.outSpatial[i])); }
