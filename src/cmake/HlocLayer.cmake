@@ -65,16 +65,19 @@ function(hloc_pch name library)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 set(HLOC_PLAIN_HEADERS
-  <algorithm> <functional> <map> <memory> <optional> <set> <string> <variant> <vector> <fmt/format.h>
-  <llvm/ADT/ArrayRef.h> <llvm/ADT/DenseMap.h> <llvm/ADT/STLExtras.h> <llvm/ADT/SmallVector.h> <llvm/ADT/StringRef.h>
-  <llvm/Support/LogicalResult.h> <llvm/Support/raw_ostream.h>)
+  <algorithm> <array> <atomic> <chrono> <complex> <condition_variable> <deque> <filesystem> <fstream> <functional> <map>
+  <memory> <mutex> <optional> <random> <set> <sstream> <string> <thread> <variant> <vector> <fmt/format.h>
+  <llvm/ADT/ArrayRef.h> <llvm/ADT/BitVector.h> <llvm/ADT/DenseMap.h> <llvm/ADT/DenseSet.h> <llvm/ADT/STLExtras.h>
+  <llvm/ADT/SmallVector.h> <llvm/ADT/StringMap.h> <llvm/ADT/StringRef.h> <llvm/ADT/Twine.h>
+  <llvm/Support/Allocator.h> <llvm/Support/Error.h> <llvm/Support/LogicalResult.h> <llvm/Support/raw_ostream.h>)
 set(HLOC_MLIR_HEADERS
   ${HLOC_PLAIN_HEADERS}
   <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Complex/IR/Complex.h> <mlir/Dialect/Func/IR/FuncOps.h>
   <mlir/Dialect/GPU/IR/GPUDialect.h> <mlir/Dialect/LLVMIR/LLVMDialect.h> <mlir/Dialect/Math/IR/Math.h>
   <mlir/Dialect/SCF/IR/SCF.h> <mlir/Dialect/Tensor/IR/Tensor.h> <mlir/Dialect/Vector/IR/VectorOps.h>
-  <mlir/IR/AffineExpr.h> <mlir/IR/AffineMap.h> <mlir/IR/BuiltinOps.h> <mlir/Pass/PassManager.h>
+  <mlir/IR/AffineExpr.h> <mlir/IR/AffineMap.h> <mlir/IR/BuiltinOps.h> <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h>
   <mlir/Transforms/DialectConversion.h> <mlir/Transforms/GreedyPatternRewriteDriver.h>
-  <llvm/IR/IRBuilder.h> <llvm/IR/IntrinsicsNVPTX.h> <llvm/IR/Module.h>)
+  <llvm/IR/IRBuilder.h> <llvm/IR/InstIterator.h> <llvm/IR/IntrinsicInst.h> <llvm/IR/IntrinsicsNVPTX.h> <llvm/IR/Module.h>
+  <llvm/IR/PatternMatch.h>)
 hloc_pch(hloc_plain_pch hloc_llvm ${HLOC_PLAIN_HEADERS})
 hloc_pch(hloc_mlir_pch hloc_mlir ${HLOC_MLIR_HEADERS})

@@ -6,13 +6,19 @@
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Target/TargetMachine.h"
+#include "llvm/IR/PassManager.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace llvm {
+class PassBuilder; // its header takes a third of the time that a step takes to compile
+class PassInstrumentationCallbacks;
+class TargetMachine;
+} // namespace llvm
 
 namespace hloc {
 

@@ -128,14 +128,14 @@ complete -F _hloc hloc
 //===--- zsh ----------------------------------------------------------------------------------------------------===//
 
 /// Within single quotes of a shell.
-std::string quoted(llvm::StringRef text) { return replaceAll(text, '\'', "'\\''"); }
+std::string inQuotes(llvm::StringRef text) { return replaceAll(text, '\'', "'\\''"); }
 
 /// A part of an _arguments specification: `:` and brackets end one.
 std::string zshEscaped(llvm::StringRef text) {
   std::string out;
   for (char c : text)
     out += (llvm::StringRef("\\[]:").contains(c) ? "\\" : "") + std::string(1, c);
-  return quoted(out);
+  return inQuotes(out);
 }
 
 std::string zshAction(const OptionHelp &option) {
@@ -147,7 +147,7 @@ std::string zshAction(const OptionHelp &option) {
     return "_files";
   case ValueKind::FilesWithSuffix: {
     std::string suffixes = llvm::join(suffixesOf(option), "|"); // `(hlo)` alone would be a qualifier, as `(-.)` is
-    return quoted("_files -g \"*.(" + suffixes + "|)(-.)\"");
+    return inQuotes("_files -g \"*.(" + suffixes + "|)(-.)\"");
   }
   case ValueKind::Folders:
     return "_files -/";

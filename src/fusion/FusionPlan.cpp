@@ -11,6 +11,20 @@
 
 namespace hloc {
 
+KernelPlan::KernelPlan() = default;
+KernelPlan::KernelPlan(LaunchGeometry launch, HeroPlan plan) : launch(launch), plan(std::move(plan)) {}
+KernelPlan::KernelPlan(const KernelPlan &) = default;
+KernelPlan::KernelPlan(KernelPlan &&) noexcept = default;
+KernelPlan &KernelPlan::operator=(const KernelPlan &) = default;
+KernelPlan &KernelPlan::operator=(KernelPlan &&) noexcept = default;
+KernelPlan::~KernelPlan() = default;
+
+FollowingKernel::FollowingKernel(HeroPlan plan, LaunchGeometry launch, bool writesScratch)
+    : plan(std::move(plan)), launch(launch), writesScratch(writesScratch) {}
+FollowingKernel::FollowingKernel(FollowingKernel &&) noexcept = default;
+FollowingKernel &FollowingKernel::operator=(FollowingKernel &&) noexcept = default;
+FollowingKernel::~FollowingKernel() = default;
+
 llvm::ArrayRef<HeroRow> heroRows() {
   static constexpr HeroRow rows[] = {
 #define HLOC_HERO(name, text, plan, takes, how) {text, takes, how},
@@ -187,7 +201,7 @@ llvm::FailureOr<FusionPlan> planAround(KernelPlan first, OtherSteps others, cons
   std::vector<KernelPlan> kernels = {std::move(first)};
   llvm::SmallVector<bool> writesScratch = {true};
   for (FollowingKernel &next : others.following) {
-    kernels.push_back({next.launch, {}, {}, std::move(next.plan)});
+    kernels.emplace_back(next.launch, std::move(next.plan));
     writesScratch.push_back(next.writesScratch);
   }
   for (const KernelPlan &kernel : kernels)
@@ -266,7 +280,7 @@ private:
     // Who is not the first says nothing: there is a kernel.
     DiagnosticEngine unheard;
     llvm::FailureOr<FusionPlan> plan =
-        planAround({match.launch(), {}, {}, std::move(match.plan())}, std::move(match.others()), graph, offers, target,
+        planAround({match.launch(), std::move(match.plan())}, std::move(match.others()), graph, offers, target,
                    best ? unheard : diagnostics, context);
     if (failed(plan)) {
       isDecided = !best;

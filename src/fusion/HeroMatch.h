@@ -22,7 +22,12 @@ struct Rejection {
 struct FollowingKernel {
   HeroPlan plan;
   LaunchGeometry launch;
-  bool writesScratch = false; ///< otherwise it only reads what lies there
+  bool writesScratch; ///< otherwise it only reads what lies there
+
+  FollowingKernel(HeroPlan plan, LaunchGeometry launch, bool writesScratch = false);
+  FollowingKernel(FollowingKernel &&) noexcept;
+  FollowingKernel &operator=(FollowingKernel &&) noexcept;
+  ~FollowingKernel();
 };
 
 /// The other steps of a fusion whose hero has a kernel.

@@ -52,6 +52,11 @@ Severity severityOf(const Diagnostic &diagnostic) {
 
 } // namespace
 
+Diagnostic &Diagnostic::note(SourceRange where, std::string text) {
+  notes.push_back({where, std::move(text)});
+  return *this;
+}
+
 Diagnostic &DiagnosticEngine::report(DiagnosticKind kind, SourceRange where, std::string message) {
   Diagnostic diagnostic{kind, currentFile, where, std::move(message), {}};
   if (diagnostic.isError() && errorCount++ >= maxErrors) {

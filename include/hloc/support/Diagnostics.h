@@ -43,10 +43,7 @@ struct Diagnostic {
   std::vector<DiagnosticNote> notes;
 
   bool isError() const { return exitCode(kind) != ExitCode::Success; }
-  Diagnostic &note(SourceRange where, std::string text) {
-    notes.push_back({where, std::move(text)});
-    return *this;
-  }
+  Diagnostic &note(SourceRange where, std::string text);
   Diagnostic &note(std::string text) { return note(SourceRange(), std::move(text)); }
 };
 

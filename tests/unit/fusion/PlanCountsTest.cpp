@@ -10,7 +10,7 @@ namespace {
 
 /// 10 blocks of 4 warps.
 template <typename Plan> KernelPlan kernelOf(Plan plan) {
-  return {{{10, 1, 1}, {128, 1, 1}, 0}, {}, {}, std::move(plan)};
+  return {{{10, 1, 1}, {128, 1, 1}, 0}, std::move(plan)};
 }
 constexpr double warps = 40;
 
