@@ -78,8 +78,9 @@ struct SeenPart {
   Seen usual, strong; ///< runs as right kernels are; and also those with a strong disturbance
 
   /// `size`: magnitude that is usual in the array. `type`: of the element, or of its parts. `slackOfStrong`: how much
-  /// further than the furthest of strong disturbances nobody is.
-  Verdict judge(double actual, double size, ElementType type, double slackOfStrong, bool allRuns) const {
+  /// further than the furthest of strong disturbances nobody is. What is rejected after some of the runs need not be
+  /// after all; the reverse there is not.
+  Verdict judge(double actual, double size, ElementType type, double slackOfStrong) const {
     if (actual == expected || (std::isnan(actual) && std::isnan(expected)))
       return Verdict::Accepted;
     const bool isNumber = std::isfinite(actual) && std::isfinite(expected);
@@ -94,7 +95,7 @@ struct SeenPart {
     if (!usual.otherKind && distance <= near && near <= limit)
       return Verdict::Accepted;
     const double far = std::max(slackOfStrong * strong.furthest, rejectedUlps * ulp);
-    return allRuns && !strong.otherKind && distance > far ? Verdict::Rejected : Verdict::Unknown;
+    return !strong.otherKind && distance > far ? Verdict::Rejected : Verdict::Unknown;
   }
 };
 
@@ -178,7 +179,7 @@ private:
       disturbance.products = products;
       disturb(disturbance, false);
     }
-    if (judge(/*allRuns=*/false))
+    if (judge(/*allRuns=*/false) == Judged::Accepted)
       return;
     for (unsigned i = 0; i < numRuns; ++i) {
       Disturbance disturbance{i + 1};
@@ -186,16 +187,18 @@ private:
       disturbance.isExtreme = i % 4 == 3;
       disturbance.strength = i % 4 == 2 ? weakDisturbance : 1;
       disturb(disturbance, false);
-      if (i % 4 == 3 && judge(/*allRuns=*/false))
+      if (i % 4 == 3 && judge(/*allRuns=*/false) == Judged::Accepted)
         return;
     }
+    if (judge(/*allRuns=*/false) != Judged::Undecided)
+      return;
     if (isCheap()) // and decisions between two values are seen from either side
       for (unsigned i = 0; i < numMoreRuns; ++i) {
         Disturbance disturbance{numRuns + numStrongRuns + i + 1};
         disturbance.isExtreme = i % 2 == 0;
         disturb(disturbance, false);
       }
-    if (judge(/*allRuns=*/false))
+    if (judge(/*allRuns=*/false) != Judged::Undecided)
       return;
     for (unsigned i = 0; i < numStrongRuns; ++i) {
       Disturbance disturbance{numRuns + i + 1, strongDisturbance};
@@ -330,24 +333,28 @@ private:
       }
   }
 
-  /// True if further runs would change nothing.
-  bool judge(bool allRuns) {
-    bool allAccepted = true;
+  /// All elements together; Undecided: further runs may let elements pass that would be rejected now.
+  enum class Judged { Accepted, NoneRejected, Undecided };
+
+  Judged judge(bool allRuns) {
+    auto result = Judged::Accepted;
     for (auto [number, open] : llvm::enumerate(elements)) {
       const Literal &actual = arrayOf(input.actual, open);
       Verdict verdicts[2];
       for (unsigned k = 0; k < 2; ++k)
         verdicts[k] = parts[2 * number + k].judge(partOf(actual, open.element, k), usualSizes[open.leaf],
                                                   componentType(actual.shape().elementType()),
-                                                  input.isOfKernel ? strongSlack : strongSlackOfOthers, allRuns);
-      open.verdict = llvm::is_contained(verdicts, Verdict::Rejected)  ? Verdict::Rejected
-                     : llvm::is_contained(verdicts, Verdict::Unknown) ? Verdict::Unknown
-                                                                      : Verdict::Accepted;
-      allAccepted &= open.verdict == Verdict::Accepted;
+                                                  input.isOfKernel ? strongSlack : strongSlackOfOthers);
+      const bool isRejected = llvm::is_contained(verdicts, Verdict::Rejected);
+      open.verdict = isRejected && allRuns                                          ? Verdict::Rejected
+                     : isRejected || llvm::is_contained(verdicts, Verdict::Unknown) ? Verdict::Unknown
+                                                                                    : Verdict::Accepted;
+      if (open.verdict != Verdict::Accepted)
+        result = std::max(result, isRejected ? Judged::Undecided : Judged::NoneRejected);
       if (!open.isBounded || open.verdict == Verdict::Rejected)
         open.range = open.verdict == Verdict::Unknown ? "anything" : rangeText(number, open, actual.shape());
     }
-    return allAccepted;
+    return result;
   }
 
   /// What was accepted, or what is not rejected.

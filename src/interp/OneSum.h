@@ -14,16 +14,25 @@ namespace hloc::interp {
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The value of the lowest bit of a number; infinite for 0.
-inline double lowestBit(double x) {
+/// The lowest bit of 0, which has none.
+inline constexpr int noLowestBit = std::numeric_limits<int>::max();
+
+/// The exponent of the lowest bit of a number.
+inline int exponentOfLowestBit(double x) {
   auto bits = std::bit_cast<uint64_t>(x);
   uint64_t fraction = bits & ((uint64_t(1) << 52) - 1);
   auto field = int(bits >> 52 & 0x7FF);
   if (field == 0 && fraction == 0)
-    return infinity;
+    return noLowestBit;
   if (field != 0)
     fraction |= uint64_t(1) << 52;
-  return std::ldexp(1.0, std::max(field, 1) - 1075 + std::countr_zero(fraction));
+  return std::max(field, 1) - 1075 + std::countr_zero(fraction);
+}
+
+/// Its value; infinite for 0.
+inline double lowestBit(double x) {
+  const int exponent = exponentOfLowestBit(x);
+  return exponent == noLowestBit ? infinity : std::ldexp(1.0, exponent);
 }
 
 /// From the exact ends of a sum and the error of its order to admissible results; all by part of a number.
@@ -78,11 +87,13 @@ public:
     spread |= low != high;
     anyNegative |= low < 0;
     anyPositive |= high > 0;
-    least += low;
-    greatest += high;
+    if (finite) { // else nobody asks, and infinities and NaN take the x87 two hundred times as long
+      least += low;
+      greatest += high;
+    }
     if (double larger = std::max(std::fabs(low), std::fabs(high)); std::isfinite(larger))
       magnitude += larger;
-    lowest = std::min(lowest, lowestBit(low));
+    lowest = std::min(lowest, exponentOfLowestBit(low));
     if (single) {
       serialSingle[0] += float(low);
       serialSingle[1] += float(high);
@@ -139,13 +150,15 @@ public:
 
 private:
   bool isExact(const FloatGrid &accumulator) const {
-    return !spread && finite && double(magnitude) < std::ldexp(lowest, int(accumulator.precision()));
+    return !spread && finite &&
+           (lowest == noLowestBit || double(magnitude) < std::ldexp(1.0, lowest + int(accumulator.precision())));
   }
 
   bool single, unknown = false, finite = true, spread = false, anyNegative = false, anyPositive = false;
   long double least = 0, greatest = 0, magnitude = 0;
   float serialSingle[2] = {}; ///< of the least and of the greatest terms
-  double serialDouble[2] = {}, lowest = infinity, lost = 0, alike = 0;
+  double serialDouble[2] = {}, lost = 0, alike = 0;
+  int lowest = noLowestBit; ///< exponent of the lowest bit of all terms
   int64_t count = 0, numLost = 0;
 };
 
