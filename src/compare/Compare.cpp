@@ -82,7 +82,7 @@ public:
       for (const LeafReport &leaf : leaves)
         numOpen.push_back(leaf.numUndecided + leaf.numUndecidedEqual);
       checkWeakly({module, arguments, expected, actual, paths, numOpen, backend, options, mostLoopSteps,
-                   check == WeakCheck::Open, proven},
+                   check != WeakCheck::OpenOrWide, check != WeakCheck::OpenToReject, proven},
                   open);
     }
     for (const OpenElement &element : open)

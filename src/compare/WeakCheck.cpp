@@ -179,7 +179,7 @@ private:
       disturbance.products = products;
       disturb(disturbance, false);
     }
-    if (judge(/*allRuns=*/false) == Judged::Accepted)
+    if (isSettled(judge(/*allRuns=*/false)))
       return;
     for (unsigned i = 0; i < numRuns; ++i) {
       Disturbance disturbance{i + 1};
@@ -187,18 +187,16 @@ private:
       disturbance.isExtreme = i % 4 == 3;
       disturbance.strength = i % 4 == 2 ? weakDisturbance : 1;
       disturb(disturbance, false);
-      if (i % 4 == 3 && judge(/*allRuns=*/false) == Judged::Accepted)
+      if (i % 4 == 3 && isSettled(judge(/*allRuns=*/false)))
         return;
     }
-    if (judge(/*allRuns=*/false) != Judged::Undecided)
-      return;
     if (isCheap()) // and decisions between two values are seen from either side
       for (unsigned i = 0; i < numMoreRuns; ++i) {
         Disturbance disturbance{numRuns + numStrongRuns + i + 1};
         disturbance.isExtreme = i % 2 == 0;
         disturb(disturbance, false);
       }
-    if (judge(/*allRuns=*/false) != Judged::Undecided)
+    if (isSettled(judge(/*allRuns=*/false)))
       return;
     for (unsigned i = 0; i < numStrongRuns; ++i) {
       Disturbance disturbance{numRuns + i + 1, strongDisturbance};
@@ -335,6 +333,10 @@ private:
 
   /// All elements together; Undecided: further runs may let elements pass that would be rejected now.
   enum class Judged { Accepted, NoneRejected, Undecided };
+
+  bool isSettled(Judged judged) const {
+    return judged == Judged::Accepted || (judged == Judged::NoneRejected && !input.wantsAccepted);
+  }
 
   Judged judge(bool allRuns) {
     auto result = Judged::Accepted;

@@ -28,6 +28,7 @@ struct WeakCheckInput {
   uint64_t mostLoopSteps; ///< of the reference
   /// The results are those of a right kernel or of a wrong one of the same steps; else of anything.
   bool isOfKernel;
+  bool wantsAccepted;    ///< it matters whether what is not rejected is accepted or unknown
   const Literal *proven; ///< what is known to be right: see compareRun; or null
 };
 

@@ -279,9 +279,8 @@ private:
       rejections.push_back({hero, plan.reason});
     // Who is not the first says nothing: there is a kernel.
     DiagnosticEngine unheard;
-    llvm::FailureOr<FusionPlan> plan =
-        planAround({match.launch(), std::move(match.plan())}, std::move(match.others()), graph, offers, target,
-                   best ? unheard : diagnostics, context);
+    llvm::FailureOr<FusionPlan> plan = planAround({match.launch(), std::move(match.plan())}, std::move(match.others()),
+                                                  graph, offers, target, best ? unheard : diagnostics, context);
     if (failed(plan)) {
       isDecided = !best;
       return;

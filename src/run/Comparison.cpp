@@ -112,10 +112,14 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
   llvm::FailureOr<Literal> expected = users && byHand ? *users : reference(module, arguments, actual);
   if (failed(expected))
     return false;
+  // Where special values meet, or whole numbers go into an exponential, much is open; on ordinary arguments and given
+  // ones a reference that knows little is no reference.
+  const bool mayBeOpen = settling || (isGenerated && regime != Regime::Ordinary);
   // Bounds of one step are what a right kernel needs; those of many are wider than that.
   const WeakCheck weakCheck = settling                                    ? WeakCheck::None
-                              : options.compare == CompareChoice::Default ? WeakCheck::Open
-                                                                          : WeakCheck::OpenOrWide;
+                              : options.compare != CompareChoice::Default ? WeakCheck::OpenOrWide
+                              : mayBeOpen                                 ? WeakCheck::OpenToReject
+                                                                          : WeakCheck::Open;
   llvm::FailureOr<CompareResult> compared = compareWith(module, arguments, *expected, actual, weakCheck);
   if (failed(compared))
     return false;
@@ -129,9 +133,7 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
   std::string what = users && byHand ? fmt::format("differ from those of `{}`", options.expectedFile)
                                      : "differ from the interpreter's";
   std::string where = isGenerated ? inRegime(regime) : "";
-  // Where special values meet, or whole numbers go into an exponential, much is open; on ordinary arguments and given
-  // ones a reference that knows little is no reference.
-  if (!judge(*compared, {what, where, settling || (isGenerated && regime != Regime::Ordinary)}) ||
+  if (!judge(*compared, {what, where, mayBeOpen}) ||
       (settling && compared->numUnknown && !settle(module, *settling, arguments, *expected, where)))
     return false;
   noteRegime(regime);

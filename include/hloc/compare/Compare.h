@@ -81,9 +81,10 @@ struct CompareResult {
 /// Of which elements that are not the expected ones the weaker check is made (decisions/0010). Within bounds, however
 /// wide, only its rejection counts.
 enum class WeakCheck {
-  None,      ///< those without bounds count as unknown
-  Open,      ///< those without bounds, or with infinite ones; the results are a kernel's
-  OpenOrWide ///< also those with bounds so wide that they say little; the results are anybody's
+  None,         ///< those without bounds count as unknown
+  Open,         ///< those without bounds, or with infinite ones; the results are a kernel's
+  OpenToReject, ///< the same where unknown elements are as good as accepted ones: none is made to accept more of them
+  OpenOrWide    ///< also those with bounds so wide that they say little; the results are anybody's
 };
 
 /// Every element must be one that a right kernel of this backend may give. `expected` is what `interpret(module,

@@ -90,7 +90,8 @@ struct KernelPlan {
   uint32_t bufferAlignment = 16; ///< of all buffers, in bytes: the widest access may start where they do
   std::optional<EarlierValue> makes = std::nullopt; ///< nothing: the outputs of the fusion
 
-  // Not in the header: what a variant of all plans is copied by takes long to compile in each file that plans pass through.
+  // Not in the header: what a variant of all plans is copied by takes long to compile in each file that plans pass
+  // through.
   KernelPlan();
   KernelPlan(LaunchGeometry launch, HeroPlan plan);
   KernelPlan(const KernelPlan &);

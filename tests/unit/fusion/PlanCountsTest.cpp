@@ -9,9 +9,7 @@ using namespace hloc;
 namespace {
 
 /// 10 blocks of 4 warps.
-template <typename Plan> KernelPlan kernelOf(Plan plan) {
-  return {{{10, 1, 1}, {128, 1, 1}, 0}, std::move(plan)};
-}
+template <typename Plan> KernelPlan kernelOf(Plan plan) { return {{{10, 1, 1}, {128, 1, 1}, 0}, std::move(plan)}; }
 constexpr double warps = 40;
 
 using Planned = test::PlannedEntry;
