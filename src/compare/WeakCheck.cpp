@@ -32,6 +32,8 @@ constexpr double slack = 2;
 constexpr double strongSlack = 8, strongSlackOfOthers = 2;
 /// What any op that rounds may do, in units of the last place.
 constexpr double acceptedUlps = 1, rejectedUlps = 4;
+// What was accepted, or was not too far, after some runs is never rejected after more: runs are left out for that.
+static_assert(slack <= strongSlackOfOthers && slack <= strongSlack && acceptedUlps <= rejectedUlps);
 /// What is off by more than this part of itself, or of what is usual in its array, is not known.
 constexpr double mostOfItself = 0.25, mostOfUsual = 0x1p-6;
 
@@ -331,7 +333,8 @@ private:
       }
   }
 
-  /// All elements together; Undecided: further runs may let elements pass that would be rejected now.
+  /// All elements together, by the worst of them, which is the last; Undecided: further runs may let elements pass that
+  /// would be rejected now.
   enum class Judged { Accepted, NoneRejected, Undecided };
 
   bool isSettled(Judged judged) const {

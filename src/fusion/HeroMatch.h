@@ -24,6 +24,7 @@ struct FollowingKernel {
   LaunchGeometry launch;
   bool writesScratch; ///< otherwise it only reads what lies there
 
+  // Not in the header, as those of KernelPlan.
   FollowingKernel(HeroPlan plan, LaunchGeometry launch, bool writesScratch = false);
   FollowingKernel(FollowingKernel &&) noexcept;
   FollowingKernel &operator=(FollowingKernel &&) noexcept;

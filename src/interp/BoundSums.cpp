@@ -33,12 +33,13 @@ FloatGrid accumulatorOf(ElementType type) {
   return FloatGrid(part == ElementType::F64 ? ElementType::F64 : ElementType::F32);
 }
 
+/// The value of the lowest bit of all finite numbers; infinite if these are zeros.
 double lowestBitOf(const Literal &bound) {
-  double least = infinity;
+  int least = noLowestBit;
   for (double x : bound.data<double>())
     if (std::isfinite(x))
-      least = std::min(least, lowestBit(x));
-  return least;
+      least = std::min(least, exponentOfLowestBit(x));
+  return least == noLowestBit ? infinity : std::ldexp(1.0, least);
 }
 
 bool isAllFinite(const Literal &bound) {

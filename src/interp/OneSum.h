@@ -29,12 +29,6 @@ inline int exponentOfLowestBit(double x) {
   return std::max(field, 1) - 1075 + std::countr_zero(fraction);
 }
 
-/// Its value; infinite for 0.
-inline double lowestBit(double x) {
-  const int exponent = exponentOfLowestBit(x);
-  return exponent == noLowestBit ? infinity : std::ldexp(1.0, exponent);
-}
-
 /// From the exact ends of a sum and the error of its order to admissible results; all by part of a number.
 struct SumEnds {
   const FloatGrid &accumulator, &result;
@@ -87,7 +81,8 @@ public:
     spread |= low != high;
     anyNegative |= low < 0;
     anyPositive |= high > 0;
-    if (finite) { // else nobody asks, and infinities and NaN take the x87 two hundred times as long
+    if (finite) { // else SumEnds, of an infinite magnitude, asks for neither; and infinities and NaN take the x87 two
+                  // hundred times as long
       least += low;
       greatest += high;
     }

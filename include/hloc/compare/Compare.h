@@ -83,14 +83,15 @@ struct CompareResult {
 enum class WeakCheck {
   None,         ///< those without bounds count as unknown
   Open,         ///< those without bounds, or with infinite ones; the results are a kernel's
-  OpenToReject, ///< the same where unknown elements are as good as accepted ones: none is made to accept more of them
+  OpenToReject, ///< the same where unknown elements are as good as accepted ones: no run is made that could only accept
   OpenOrWide    ///< also those with bounds so wide that they say little; the results are anybody's
 };
 
 /// Every element must be one that a right kernel of this backend may give. `expected` is what `interpret(module,
 /// arguments, options)` gives. Costs no more than comparing bytes where all are equal, else about another
-/// interpretation; where the weaker check is made, up to twelve more. `proven`: what a kernel gave that is known to be
-/// right by its steps; the same is right, too, and what is the same but for a few elements is so by no other roundings.
+/// interpretation; where the weaker check is made, up to fourteen more, of a small step 38. `proven`: what a kernel
+/// gave that is known to be right by its steps; the same is right, too, and what is the same but for a few elements is
+/// so by no other roundings.
 llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                           const Literal &expected, const Literal &actual, Backend backend,
                                           DiagnosticEngine &diagnostics, const InterpreterOptions &options = {},
