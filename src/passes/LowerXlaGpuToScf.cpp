@@ -154,6 +154,8 @@ private:
     Value upper = arith::ConstantIndexOp::create(rewriter, loc, bounds.upper + 1);
     Value step = arith::ConstantIndexOp::create(rewriter, loc, 1);
     auto forOp = scf::ForOp::create(rewriter, loc, lower, upper, step, iterArguments);
+    if (Attribute together = loop->getAttr(attr::unroll); together && level + 1 == map.ranges().size())
+      forOp->setAttr(attr::unroll, together);
     OpBuilder::InsertionGuard guard(rewriter);
     if (!forOp.getBody()->empty())
       rewriter.eraseOp(forOp.getBody()->getTerminator());

@@ -345,6 +345,10 @@ struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
       unrollFully(loop, lower.getSExtValue(), stride, trips);
       return;
     }
+    if (auto together = loop->getAttrOfType<IntegerAttr>(attr::unroll)) {
+      unrollBy(loop, lower.getSExtValue(), stride, trips, together.getInt());
+      return;
+    }
     if (facts.hasLoopOrCall || facts.hasBarrier)
       return;
     if (trips <= maxUnrollFactor && facts.size * trips <= maxFullyUnrolledSize) {
@@ -354,11 +358,14 @@ struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
     int64_t factor = std::min(trips, std::max<int64_t>(1, maxUnrolledSize / facts.size));
     if (facts.loads)
       factor = std::min(factor, std::max<int64_t>(1, maxUnrolledLoads / facts.loads));
-    factor = factorOf(trips, factor);
+    unrollBy(loop, lower.getSExtValue(), stride, trips, factorOf(trips, factor));
+  }
+
+  static void unrollBy(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips, int64_t factor) {
     if (trips < 2 * factor)
-      unrollFully(loop, lower.getSExtValue(), stride, trips);
+      unrollFully(loop, lower, step, trips);
     else if (factor > 1)
-      unrollPartly(loop, lower.getSExtValue(), stride, trips, factor);
+      unrollPartly(loop, lower, step, trips, factor);
   }
 };
 

@@ -46,6 +46,8 @@ inline constexpr llvm::StringLiteral range = "xla_gpu.range";
 inline constexpr llvm::StringLiteral noCompute = "xla_gpu.no_compute";
 /// Of an argument of the entry: a tensor map, by value.
 inline constexpr llvm::StringLiteral tensorMap = "xla_gpu.tensor_map";
+/// Of a loop: so many iterations become one, if there are more. (Else its body's size says how many.)
+inline constexpr llvm::StringLiteral unroll = "xla_gpu.unroll";
 /// On the module, by lower-index: width of `index`, 32 or 64.
 inline constexpr llvm::StringLiteral indexBits = "xla_gpu.index_bits";
 } // namespace attr

@@ -524,8 +524,23 @@ private:
 
   Value firstStep() { return range.first ? range.first : b.index(0); }
 
+  /// Steps of a ring of which a round makes as many as there are stages, so that each step knows its own; more are more
+  /// code, of which ptxas takes 20 ms for each product of 64 x 256.
+  int64_t stepsTogether() const {
+    constexpr int64_t least = 3;
+    return tile.stages * llvm::divideCeil(least, tile.stages);
+  }
+
   /// Of the block's steps, in order, what `body` carries.
   SmallVector<Value> loopSteps(ValueRange carried, llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+    SmallVector<Value> made = loopStepsOf(carried, body);
+    // (Where sums are promoted a step is much code of another kind, and its size says enough.)
+    if (auto loop = made.front().getDefiningOp<xla_gpu::LoopOp>(); loop && tile.hasProducer && !tile.promotes)
+      loop->setAttr(xla_gpu::attr::unroll, b.getI64IntegerAttr(stepsTogether()));
+    return made;
+  }
+
+  SmallVector<Value> loopStepsOf(ValueRange carried, llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
     const int64_t steps = plan.stepsOfSplit();
     if (!range.first) {
       auto round = [&](ValueRange step, ValueRange, ValueRange before) { return body(step.front(), before); };
