@@ -160,6 +160,8 @@ LogicalResult LoadFragmentsOp::verify() {
   const unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
   if (!llvm::is_contained({8u, 16u, 32u}, bits) || (bits == 32 && getTransposed()))
     return emitOpError() << "cannot load fragments of " << element << (getTransposed() ? " transposed" : "");
+  if (getSwapped() && (bits != 8 || !getTransposed()))
+    return emitOpError("swaps rows of what are no transposed bytes");
   if (getSource().getType().getRank() != 1)
     return emitOpError("needs a flat tensor");
   return verifyReachedByAll(*this, /*warps=*/true);

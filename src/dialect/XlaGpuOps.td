@@ -164,11 +164,14 @@ def XlaGpu_LoadFragmentsOp : XlaGpu_Op<"load_fragments"> {
 
     With `transposed`, of 16 bits, it is these elements of column i. Bytes are transposed in pairs: words 0 and 1 are of
     columns 2 i and 2 i + 1, each rows 2 j and 2 j + 1 of matrix 0 and of matrix 1; words 2 and 3 the same of matrices 2 and
-    3. All lanes of a warp come here together.
+    3. Lanes in which `swapped` holds have the rows of matrix 1 before those of matrix 0, and those of 3 before those of 2.
+    All lanes of a warp come here together.
   }];
-  let arguments = (ins AnyStaticShapeTensor:$source, Index:$index, UnitAttr:$transposed);
+  let arguments = (ins AnyStaticShapeTensor:$source, Index:$index, Optional<I1>:$swapped, UnitAttr:$transposed);
   let results = (outs FixedVectorOfShapeAndType<[4], I32>:$result);
-  let assemblyFormat = "$source `[` $index `]` (`transposed` $transposed^)? attr-dict `:` type($source)";
+  let assemblyFormat = [{
+    $source `[` $index `]` (`transposed` $transposed^)? (`swapped` $swapped^)? attr-dict `:` type($source)
+  }];
   let hasVerifier = 1;
 }
 
@@ -241,7 +244,8 @@ def XlaGpu_MultiplyHeldOp : XlaGpu_Op<"multiply_held", [AttrSizedOperandSegments
     a thread, as multiply_fragments has them. They may be overwritten when the products were awaited.
   }];
   let arguments = (ins Variadic<I32>:$lhs, AnyStaticShapeTensor:$rhs, Index:$rhsAt, Variadic<AnyTypeOf<[F32, I32]>>:$sums,
-                       TypeAttr:$element, DenseI64ArrayAttr:$rhsLayout, DenseI64ArrayAttr:$rhsSteps);
+                       TypeAttr:$element, OptionalAttr<TypeAttr>:$rhsElement, DenseI64ArrayAttr:$rhsLayout,
+                       DenseI64ArrayAttr:$rhsSteps, UnitAttr:$anew);
   let results = (outs Variadic<AnyTypeOf<[F32, I32]>>:$results);
   let assemblyFormat = [{
     `(` $lhs `)` `,` $rhs `[` $rhsAt `]` `,` `(` $sums `)` attr-dict `:` type($rhs) `,` type($sums)
@@ -294,12 +298,14 @@ def XlaGpu_ArriveOp : XlaGpu_Op<"arrive"> {
   let summary = "The thread arrives at a barrier in shared memory";
   let description = [{
     `xla_gpu.arrive %b[%i] expecting 4096 if %c : tensor<4xi64>`: where the condition holds. The phase is not over until
-    so many bytes were copied for it, too. `in 2`: at that of each of so many blocks of the cluster.
+    so many bytes were copied for it, too. `in 2`: at that of each of so many blocks of the cluster. `for_warp`: behind
+    what all lanes of the warp did before, who come here together.
   }];
   let arguments = (ins AnyStaticShapeTensor:$barriers, Index:$index, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$bytes,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$blocks, Optional<I1>:$condition);
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$blocks, UnitAttr:$forWarp, Optional<I1>:$condition);
   let assemblyFormat = [{
-    $barriers `[` $index `]` (`expecting` $bytes^)? (`in` $blocks^)? (`if` $condition^)? attr-dict `:` type($barriers)
+    $barriers `[` $index `]` (`expecting` $bytes^)? (`in` $blocks^)? (`for_warp` $forWarp^)? (`if` $condition^)? attr-dict
+        `:` type($barriers)
   }];
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Finding what is rows, keys, terms and stages of attention (AttentionPlan.h).
 
-#include "fusion/ContractionMatch.h"
+#include "fusion/ContractionSides.h"
 #include "hloc/fusion/AttentionPlan.h"
 
 namespace hloc {

@@ -167,7 +167,7 @@ unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &grap
   unsigned bits = deviceBits(plan.hero->shape().elementType());
   for (const FusionRoot &root : graph.roots())
     bits = std::min(bits, deviceBits(root.shape.elementType()));
-  if (bits >= 32 && !plan.storesColumns &&
+  if (bits >= 32 && plan.storesColumns == plan.areColumnsOfOutputs() &&
       llvm::all_of(graph.roots(), [&](const FusionRoot &root) { return llvm::is_contained(heroes, root.instr); }))
     return 0;
   const std::optional<unsigned> part = plan.minorOfStored();

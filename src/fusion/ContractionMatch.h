@@ -1,9 +1,8 @@
 #pragma once
-// Finding what is rows, columns and terms of a contraction, for all heroes that multiply tiles.
+// What all heroes that multiply tiles ask of contractions.
 
 #include "fusion/HeroMatch.h"
 
-#include <memory>
 #include <variant>
 
 namespace hloc {
@@ -27,28 +26,6 @@ ElementType typeOfValues(const HloInstruction &operand);
 
 /// A plan with its hero, that one's twins and the outputs.
 std::variant<ContractionPlan, Rejection> beginContraction(const FusionGraph &graph, mlir::MLIRContext *context);
-
-class ContractionPlanner;
-
-/// Finding the sides of a plan's hero. The plan outlives it; what does not depend on the tile is found once.
-class ContractionSides {
-public:
-  ContractionSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
-                   mlir::MLIRContext *context);
-  ~ContractionSides();
-  /// Rows, columns and the terms of its sums, for a plan without a tile. `areTurned`: rows are what lies side by side
-  /// in the result's memory, where that does not matter.
-  std::optional<Rejection> find(bool areTurned = false);
-  /// Then: along what, and how many neighbours at once, both sides of the plan's tile are read.
-  void chooseAccesses();
-  /// Then, which of them are copied (`ContractionSide::copied`), if tiles come in stages.
-  void chooseCopies();
-  /// Then, if a tensor map can copy the tile of columns.
-  bool chooseMapOfColumns();
-
-private:
-  std::unique_ptr<ContractionPlanner> planner;
-};
 
 /// Tiles that a plan of sums of so many terms may have: of threads' own products, on tensor cores.
 void addTilesOfThreads(const ContractionPlan &plan, int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles);

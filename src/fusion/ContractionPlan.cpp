@@ -1,9 +1,5 @@
-#include "fusion/ContractionMatch.h"
+#include "fusion/ContractionSides.h"
 #include "fusion/OpWork.h"
-#include "fusion/OperandStrides.h"
-#include "fusion/TileMaps.h"
-#include "hloc/fusion/HloIndexing.h"
-#include "hloc/fusion/OutputMaps.h"
 #include "hloc/fusion/PlanCounts.h"
 #include "hloc/fusion/TileCandidates.h"
 #include "hloc/indexing/ShapeMaps.h"
@@ -11,13 +7,12 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 #include "mlir/IR/MLIRContext.h"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 
 using namespace mlir;
 
@@ -38,36 +33,44 @@ constexpr int64_t mostStages = 4, mostStagesOfRing = 6;
 constexpr int64_t registersOfMultiprocessor = 1 << 16;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
 constexpr int64_t maxOpsPerThread = 2048;
+/// Why a tile is not taken that may be with other rows.
+constexpr llvm::StringLiteral acrossSums = "warpgroups multiply factors of these types only along their sums";
 
 } // namespace
 
 class ContractionPlanner {
 public:
-  ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
-      : plan(plan), graph(graph), target(target), space(plan.space = ContractionSpace(*plan.hero)) {
-    for (const HloInstruction *hero : plan.heroes()) {
-      auto factor = [&](unsigned i) {
-        return Factor{hero->operand(i), factorMap(*hero, space, i, context), {}, 0, 0, {}};
-      };
-      factors.push_back({factor(0), factor(1)});
-    }
+  /// `isTurned`: with what lies side by side in the outputs as rows, for the tiles that hold these.
+  ContractionPlanner(ContractionPlan &plan, bool isTurned, const FusionGraph &graph, const TargetInfo &target,
+                     PlanContext &plans)
+      : plan(plan), graph(graph), target(target), sides(plan, graph, target, plans.mlir()),
+        comparesTimes(plans.comparesTimes), wanted(plans.choices.tile), parts(plans.choices.parts),
+        rounds(plans.choices.rounds), context(plans.mlir()) {
+    plan.storesColumns = isTurned;
   }
 
-  std::optional<Rejection> run(PlanContext &plans) {
-    if (std::optional<Rejection> why = prepare())
+  /// Finds the sides, without which there is no more to ask.
+  std::optional<Rejection> prepare() {
+    if (plan.storesColumns && !mayHoldRows())
+      return Rejection{"no rows of such factors are held"};
+    if (std::optional<Rejection> why = sides.find())
       return why;
-    comparesTimes = plans.comparesTimes;
-    parts = plans.choices.parts;
-    rounds = plans.choices.rounds;
-    if (!plans.choices.tile)
-      return chooseTile();
-    std::optional<Rejection> why = takeTile(*plans.choices.tile);
-    plans.tileRefusal = why ? why->reason : "";
-    return why;
+    if (const int64_t depth = llvm::product_of(plan.depthSizes); depth < leastDepth)
+      return Rejection{fmt::format("sums of {} terms are too short", depth)};
+    return std::nullopt;
   }
+
+  /// Then takes a tile: the one that is asked for, or the best of those for which the kernel takes less than `limit`
+  /// seconds.
+  std::optional<Rejection> choose(double limit = std::numeric_limits<double>::infinity()) {
+    seconds = limit;
+    return wanted ? takeTile(*wanted) : chooseTile();
+  }
+  /// What the tile that was taken takes; if there is none, what one may take.
+  double secondsTaken() const { return seconds; }
 
   /// With every tile and number of parts that fit.
-  std::vector<TileCandidate> candidatesByTime() {
+  std::vector<TileCandidate> candidates() {
     std::vector<TileCandidate> found;
     if (prepare())
       return found;
@@ -82,222 +85,14 @@ public:
       else if (here.seconds < found.back().seconds)
         found.back() = here;
     });
-    llvm::stable_sort(found, [](const TileCandidate &a, const TileCandidate &b) { return a.seconds < b.seconds; });
     return found;
   }
 
-  /// `areTurned`: with the rows of memory as columns.
-  std::optional<Rejection> findSides(bool areTurned = false) {
-    if (std::optional<Rejection> why = chooseDimensions())
-      return why;
-    if (areTurned) {
-      for (unsigned dim : plan.rows.dims)
-        minorOfOutputs = space.dim(dim) > 1 ? dim : minorOfOutputs;
-      (void)chooseDimensionsAgain();
-    }
-    std::optional<Rejection> why = checkOutputs(plan, graph, context());
-    if (why && turnToOutputs())
-      why = checkOutputs(plan, graph, context());
-    if (!why)
-      why = placeTwins();
-    if (why)
-      return why;
-    findStrides();
-    orderDepth();
-    return std::nullopt;
-  }
-
-  /// Then.
-  void chooseAllCopies() {
-    forEachSide([&](ContractionSide &side) { chooseCopies(side); });
-  }
-  bool chooseMapOfColumns() { return chooseMap(plan.columns); }
-  void chooseAccesses() {
-    forEachSide([&](ContractionSide &side) { chooseAccess(side); });
-  }
-
 private:
-  /// What an operand of one of the products is read by, and what is known of it for all tiles.
-  struct Factor {
-    const HloInstruction *operand;
-    IndexingMap map;
-    std::optional<OperandStrides> strides;
-    double work = 0;                       ///< workOf it
-    unsigned widest = 0;                   ///< the same
-    std::map<unsigned, unsigned> copiedBy; ///< copiedAtOnce, by vector
-  };
-
-  MLIRContext *context() const { return factors.front().front().map.context(); }
-  const IndexingMap &map(unsigned operand) const { return factors.front()[operand].map; }
-
-  void forEachSide(llvm::function_ref<void(ContractionSide &)> visit) {
-    visit(plan.rows);
-    visit(plan.columns);
-    for (ContractionTwin &twin : plan.twins)
-      visit(twin.side);
-  }
-
-  Factor &factorOf(const ContractionSide &side) {
-    const auto *twin = llvm::find_if(plan.twins, [&](const ContractionTwin &twin) { return &twin.side == &side; });
-    return factors[twin == plan.twins.end() ? 0 : size_t(twin - plan.twins.begin()) + 1][side.operand];
-  }
-
-  /// Twins read what is shared in the same way, and the dimensions that are their own are the same of the result.
-  std::optional<Rejection> placeTwins() {
-    for (auto [twin, own] : llvm::zip(plan.twins, llvm::drop_begin(factors))) {
-      const unsigned operand = twin.side.operand;
-      auto isAlike = [&](unsigned dim) {
-        return dependsOnDim(own[operand].map, dim) == dependsOnDim(map(operand), dim);
-      };
-      if (own[1 - operand].map != map(1 - operand) || own[operand].map.ranges() != map(operand).ranges() ||
-          own[operand].map.dims() != map(operand).dims() || !llvm::all_of(llvm::seq(space.rank()), isAlike))
-        return Rejection{fmt::format("`{}` reads `{}` in another way than `{}`", twin.hero->name().str(),
-                                     own[1 - operand].operand->name().str(), plan.hero->name().str())};
-      twin.side = plan.rows.operand == operand ? plan.rows : plan.columns;
-      twin.side.tests = testsBefore(*own[operand].operand);
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Rejection> prepare() {
-    if (std::optional<Rejection> why = findSides())
-      return why;
-    if (const int64_t depth = llvm::product_of(plan.depthSizes); depth < leastDepth)
-      return Rejection{fmt::format("sums of {} terms are too short", depth)};
-    return std::nullopt;
-  }
-
-  void findStrides() {
-    forEachSide([&](const ContractionSide &side) {
-      Factor &factor = factorOf(side);
-      factor.strides.emplace(*factor.operand, factor.map);
-      std::tie(factor.work, factor.widest) = workOf(*factor.operand);
-    });
-  }
-
-  /// Instructions that make an element of what a dot multiplies, each time that a tile is filled with it; bits of the
-  /// widest that is read for each.
-  std::pair<double, unsigned> workOf(const HloInstruction &operand) const {
-    llvm::SmallPtrSet<const HloInstruction *, 16> seen = {&operand};
-    llvm::SmallVector<const HloInstruction *> open = {&operand};
-    double sum = 0;
-    unsigned bits = 0;
-    while (!open.empty()) {
-      const HloInstruction *instr = open.pop_back_val();
-      if (instr->shape().numElements() != operand.shape().numElements())
-        continue;
-      if (instr->numOperands() == 0) {
-        bits = std::max(bits, deviceBits(instr->shape().elementType()));
-        continue;
-      }
-      sum += workPerElement(*instr);
-      for (const HloInstruction *read : instr->operands())
-        if (read->shape().isArray() && seen.insert(read).second)
-          open.push_back(read);
-    }
-    return {sum, bits};
-  }
-
-  /// Where all outputs have other neighbours than the result, such as those of a transpose behind it: has the side of
-  /// these be the columns. False if outputs have none in common.
-  bool turnToOutputs() {
-    const std::vector<IndexingMap> places = outputMaps(graph, plan.heroes(), plan.roots, context());
-    auto areNeighbours = [&](unsigned dim) {
-      return llvm::all_of(llvm::zip_equal(plan.roots, places), [&](auto each) {
-        auto &[number, place] = each;
-        return neighboursKept(place, graph.roots()[number].shape, dim, 2) == 2;
-      });
-    };
-    for (unsigned part = 0; part < space.rank(); ++part) {
-      const unsigned dim = space.resultDim(part);
-      const bool isWhole = space.dim(part) == plan.hero->shape().dim(dim);
-      if (isWhole && space.dim(part) > 1 && !llvm::is_contained(plan.batch, part) && areNeighbours(dim)) {
-        minorOfOutputs = part;
-        return !chooseDimensionsAgain();
-      }
-    }
-    return false;
-  }
-
-  std::optional<Rejection> chooseDimensionsAgain() {
-    plan.batch.clear();
-    plan.batchSize = 1;
-    return chooseDimensions();
-  }
-
-  std::optional<Rejection> chooseDimensions() {
-    for (const Factor &factor : factors.front())
-      if (factor.map.isKnownEmpty())
-        return Rejection{"there is nothing to add up"};
-    ContractionSide sides[2];
-    sides[1].operand = 1;
-    for (ContractionSide &side : sides)
-      side.tests = testsBefore(*plan.hero->operand(side.operand));
-    std::optional<unsigned> sideOfMinor;
-    llvm::SmallVector<int64_t> majorToMinor(llvm::reverse(space.shape().minorToMajor()));
-    if (minorOfOutputs) {
-      llvm::erase(majorToMinor, int64_t(*minorOfOutputs));
-      majorToMinor.push_back(*minorOfOutputs);
-    }
-    for (int64_t dim : majorToMinor) {
-      bool ofLeft = dependsOnDim(map(0), unsigned(dim)), ofRight = dependsOnDim(map(1), unsigned(dim));
-      if (ofLeft == ofRight) {
-        plan.batch.push_back(unsigned(dim));
-        plan.batchSize *= space.dim(unsigned(dim));
-        continue;
-      }
-      ContractionSide &side = sides[ofRight];
-      side.dims.push_back(unsigned(dim));
-      side.size *= space.dim(unsigned(dim));
-      if (space.dim(unsigned(dim)) > 1)
-        sideOfMinor = ofRight;
-    }
-    unsigned columns = sideOfMinor.value_or(1);
-    plan.columns = std::move(sides[columns]);
-    plan.rows = std::move(sides[1 - columns]);
-    if (plan.rows.size == 1 || plan.columns.size == 1)
-      return Rejection{"one side has a single row"};
-    return plan.ragged ? placeGroups() : std::nullopt;
-  }
-
-  /// Rows of a group follow each other.
-  std::optional<Rejection> placeGroups() {
-    if (!plan.ragged->areOfRows())
-      return std::nullopt;
-    const unsigned dim = plan.ragged->dims.position;
-    if (!llvm::is_contained(plan.rows.dims, dim))
-      return Rejection{"its groups are of what lies side by side in the result"};
-    llvm::erase(plan.rows.dims, dim);
-    plan.rows.dims.insert(plan.rows.dims.begin(), dim);
-    return std::nullopt;
-  }
-
-  Interval depthBounds(unsigned variable) const {
-    return map(0).ranges()[variable].bounds.intersect(map(1).ranges()[variable].bounds);
-  }
-
-  /// Outer to inner: neighbours of the inner ones are neighbours in the memory of the operand in which some are.
-  void orderDepth() {
-    unsigned count = map(0).ranges().size();
-    auto strides = [&](unsigned operand) -> OperandStrides & { return *factors.front()[operand].strides; };
-    auto least = [&](unsigned operand) {
-      int64_t stride = std::numeric_limits<int64_t>::max();
-      for (unsigned i = 0; i < count; ++i)
-        if (!depthBounds(i).isPoint())
-          stride = std::min(stride, strides(operand).ofRange(i));
-      return stride;
-    };
-    unsigned operand = least(0) < least(1) ? 0 : 1;
-    for (unsigned i = 0; i < count; ++i)
-      plan.depth.push_back(i);
-    llvm::stable_sort(plan.depth, [&](unsigned a, unsigned b) {
-      bool aIsOne = depthBounds(a).isPoint(), bIsOne = depthBounds(b).isPoint();
-      return aIsOne != bIsOne ? aIsOne : strides(operand).ofRange(a) > strides(operand).ofRange(b);
-    });
-    for (unsigned variable : plan.depth) {
-      plan.depthStarts.push_back(depthBounds(variable).lower);
-      plan.depthSizes.push_back(depthBounds(variable).size());
-    }
+  bool mayHoldRows() const {
+    const auto types = plan.fragmentTypes();
+    return target.hasWarpgroups() && plan.hero->opcode() == Opcode::Dot &&
+           (plan.mayPromote() || (types && deviceBits(types->front()) == 8));
   }
 
   /// The fewest inner variables that make pieces without much that is missing; all, if there are none.
@@ -317,22 +112,22 @@ private:
 
   /// Threads' results, where warps' make a tile. What an algorithm allows to be narrower may as well be f32, which is
   /// faster where there is little to multiply.
-  llvm::SmallVector<ContractionTile> candidates(int64_t depth) {
+  llvm::SmallVector<ContractionTile> tilesFor(int64_t depth) {
     llvm::SmallVector<ContractionTile> tiles;
     const bool byTensorCores = mayUseTensorCores();
-    if (byTensorCores)
+    if (byTensorCores && !plan.storesColumns)
       addTilesOfFragments(plan, depth, tiles);
     if (byTensorCores && target.hasWarpgroups() && plan.hero->shape().elementType() != ElementType::F64)
       addTilesOfWarpgroups(plan, depth, tiles);
-    if (!byTensorCores || !ContractionPlan::multipliesWholeFactors(*plan.hero))
+    if (!plan.storesColumns && (!byTensorCores || !ContractionPlan::multipliesWholeFactors(*plan.hero)))
       addTilesOfThreads(plan, depth, tiles);
     return tiles;
   }
 
   std::optional<Rejection> chooseTile() {
-    const double limit =
-        parts || rounds ? std::numeric_limits<double>::infinity() : loopSeconds(llvm::product_of(plan.depthSizes));
-    return takeFastest(limit, [](const ContractionTile &) { return true; })
+    if (!parts && !rounds)
+      seconds = std::min(seconds, loopSeconds(llvm::product_of(plan.depthSizes)));
+    return takeFastest(seconds, [](const ContractionTile &) { return true; })
                ? std::nullopt
                : std::optional(Rejection{haveAlikeResults() ? "a loop for each result is as fast" : unlikeResults});
   }
@@ -346,7 +141,7 @@ private:
       sizes.stages = 1;
       return sizes;
     };
-    for (const ContractionTile &tile : candidates(llvm::product_of(plan.depthSizes)))
+    for (const ContractionTile &tile : tilesFor(llvm::product_of(plan.depthSizes)))
       if (inAllStages(tile.sizes()) == inAllStages(wanted))
         return Rejection{whyNot(tile, wanted.stages)};
     return Rejection{"there are none of these sizes"};
@@ -361,7 +156,7 @@ private:
     for (const ContractionSide *side : plan.sides()) {
       const int64_t vector = side->vector, elements = plan.tileElements(*side) / plan.tile.threads();
       loaded += side->copied ? 0 : elements / vector * llvm::divideCeil(vector * plan.heldBits(*side), 32);
-      if (!side->copied && factorOf(*side).widest > 16)
+      if (!side->copied && sides.factorOf(*side).widest > 16)
         return true;
     }
     if (plan.tile.promotes && loaded > mostWordsOfDeepTiles)
@@ -388,23 +183,23 @@ private:
     beginTile(tile);
     if (tile.cluster > 1 && plan.rowTiles() % tile.cluster != 0)
       return "blocks of rows do not come in pairs";
-    if (tile.hasProducer && (stages == 1 || !chooseMaps()))
+    if (tile.hasProducer && (stages == 1 || !sides.chooseMaps()))
       return stages == 1 ? "a ring has two stages at least"
                          : "tensor maps cannot copy what sides are made of: matrices of parameters, of 8 or 16 bits, "
                            "whose rows are multiples of 16 bytes apart";
     if (!tile.hasProducer)
-      chooseAllCopies();
+      sides.chooseCopies();
     if (!haveAlikeResults())
       return unlikeResults;
     if (!canBeInWarpgroups())
-      return "warpgroups multiply factors of these types only along their sums";
+      return acrossSums.str();
     if (stages > 1 && !mayHaveStages())
       return plan.tile.onTensorCores ? "what all sides are made of goes through registers, of which there are too few"
                                      : "threads multiply what all sides are made of in one stage";
     if (stages > 2 && !plan.copiesAny())
       return "what all sides are made of goes through registers, which are one stage ahead";
     if (stages == 1)
-      chooseAccesses();
+      sides.chooseAccesses();
     if (isTooDeep())
       return fmt::format("{} terms of a step are too many for registers", tile.depth);
     plan.tile.stages = stages;
@@ -450,18 +245,19 @@ private:
     const Way best = *llvm::min_element(ways, [&](const Way &a, const Way &b) { return weight(a) < weight(b); });
     beginTile(best.tile);
     if (best.tile.hasProducer)
-      (void)chooseMaps();
+      (void)sides.chooseMaps();
     else if (best.tile.stages > 1)
-      chooseAllCopies();
+      sides.chooseCopies();
     plan.tile.stages = best.tile.stages;
     plan.splits = best.splits;
+    seconds = best.time.seconds;
     return timeIfFits().has_value();
   }
 
   /// Are factors read, and neither computed nor of a window? How long threads wait for these is estimated less well.
   bool areStored() {
     return plan.hero->opcode() != Opcode::Convolution && llvm::all_of(plan.sides(), [&](const ContractionSide *side) {
-             return factorOf(*side).operand->opcode() == Opcode::Parameter;
+             return sides.factorOf(*side).operand->opcode() == Opcode::Parameter;
            });
   }
 
@@ -474,12 +270,12 @@ private:
   void beginTile(const ContractionTile &tile) {
     plan.tile = tile;
     splitDepth();
-    chooseAccesses();
+    sides.chooseAccesses();
   }
 
   /// Visits the plan with every tile and number of parts that fit.
   void forEachTile(llvm::function_ref<void(const TileTime &)> visit) {
-    for (const ContractionTile &tile : candidates(llvm::product_of(plan.depthSizes))) {
+    for (const ContractionTile &tile : tilesFor(llvm::product_of(plan.depthSizes))) {
       beginTile(tile);
       const llvm::SmallVector<int64_t> parts = splitCounts();
       if (tile.hasProducer) {
@@ -488,7 +284,7 @@ private:
       }
       for (plan.tile.stages = 1; plan.tile.stages <= mostStages; ++plan.tile.stages) {
         if (plan.tile.stages == 2) {
-          chooseAllCopies();
+          sides.chooseCopies();
           if (!mayHaveStages())
             break;
         }
@@ -506,7 +302,8 @@ private:
   }
 
   void forEachRing(llvm::ArrayRef<int64_t> parts, llvm::function_ref<void(const TileTime &)> visit) {
-    if (!chooseMaps())
+    // Of the columns' panels, or of their rows, each block of a cluster copies as many.
+    if (!sides.chooseMaps() || plan.rowTiles() % plan.tile.cluster != 0)
       return;
     for (plan.tile.stages = 2; plan.tile.stages <= mostStagesOfRing; ++plan.tile.stages)
       for (int64_t splits : parts) {
@@ -517,23 +314,10 @@ private:
       }
   }
 
-  /// Can a producer copy all sides?
-  bool chooseMaps() {
-    bool areFound = true;
-    forEachSide([&](ContractionSide &side) { areFound &= chooseMap(side); });
-    // Of the columns' panels, or of their rows, each block of a cluster copies as many.
-    return areFound && plan.rowTiles() % plan.tile.cluster == 0;
-  }
-
-  bool chooseMap(ContractionSide &side) {
-    side.map = findTileMap(plan, side, factorOf(side).map);
-    return side.copied = side.map.has_value();
-  }
-
   /// The same for all tiles, so that it is found once.
   unsigned outputVector() {
     if (!ofOutputs)
-      ofOutputs = chooseOutputVector(plan, graph, context());
+      ofOutputs = chooseOutputVector(plan, graph, context);
     return *ofOutputs;
   }
 
@@ -541,6 +325,8 @@ private:
   std::optional<TileTime> timeIfFits() {
     const ContractionTile &tile = plan.tile;
     plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
+    if (!haveAlikeResults() || !canBeInWarpgroups())
+      return std::nullopt;
     plan.outputVector = plan.splits == 1 && tile.onTensorCores ? outputVector() : 0;
     plan.rounds = 1;
     if (tile.hasProducer && plan.splits == 1)
@@ -550,18 +336,20 @@ private:
         (tile.hasProducer &&
          std::max<int64_t>(plan.registersOfConsumers(), plannedRegisters(plan)) < plan.wantedRegisters()))
       return std::nullopt;
-    if (!haveAlikeResults() || !canBeInWarpgroups() || plan.sharedBytes() > target.maxSharedBytes ||
-        results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
+    if (plan.sharedBytes() > target.maxSharedBytes || results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
       return std::nullopt;
     return tileTime();
   }
 
   static constexpr const char *unlikeResults = "products lie along and across their sums, so that tensor cores have "
                                                "their results in different places";
-  /// Warpgroups multiply what lies along sums, and of 16 bits what lies across them.
+  /// Warpgroups multiply what lies along sums, and of 16 bits what lies across them; rows of 8 bits that do are held.
   bool canBeInWarpgroups() const {
-    return !plan.tile.ofWarpgroups || plan.factorBits() == 16 ||
-           llvm::all_of(plan.sides(), [](const ContractionSide *side) { return side->alongDepth; });
+    const bool mayLieAcross = plan.factorBits() == 16, areHeld = plan.holdsRows();
+    return plan.storesColumns <= areHeld &&
+           (!plan.tile.ofWarpgroups || llvm::all_of(plan.sides(), [&](const ContractionSide *side) {
+             return side->alongDepth || mayLieAcross || (areHeld && plan.isOfRows(*side));
+           }));
   }
 
   /// Has a thread the same results of all products?
@@ -575,7 +363,7 @@ private:
   /// One, and those that give all multiprocessors about as many blocks: one or more each.
   llvm::SmallVector<int64_t> splitCounts() const {
     llvm::SmallVector<int64_t> counts = {1};
-    if (minorOfOutputs || (plan.ragged && !plan.ragged->areOfRows()))
+    if ((sides.areTurned() && !plan.storesColumns) || (plan.ragged && !plan.ragged->areOfRows()))
       return counts; // parts of sums lie as the result does; sums are as long as groups are
     const int64_t steps = plan.steps(), most = steps / leastStepsOfSplit;
     if (parts)
@@ -601,11 +389,12 @@ private:
     constexpr int64_t straightTerms = 64, termsOfRound = 12;
     KernelCounts counts;
     counts.threadsPerBlock = combiningThreads;
-    counts.blocks = llvm::divideCeil(uint64_t(space.shape().numElements()), counts.threadsPerBlock);
-    const double warps = double(llvm::divideCeil(space.shape().numElements(), target.warpSize)), terms = double(depth);
+    counts.blocks = llvm::divideCeil(uint64_t(plan.space.shape().numElements()), counts.threadsPerBlock);
+    const double warps = double(llvm::divideCeil(plan.space.shape().numElements(), target.warpSize)), terms = double(depth);
     const double products = plan.numProducts();
     counts.instructions = products * warps * terms * ofTerm;
-    forEachSide([&](const ContractionSide &side) { counts.footprint += sectorsOf(factorOf(side).operand->shape()); });
+    for (const ContractionSide *side : plan.sides())
+      counts.footprint += sectorsOf(sides.factorOf(*side).operand->shape());
     counts.sectors = products * warps * terms * (1 + double(target.warpSize) * plan.bits / sectorBits);
     counts.memoryRoundTrips = depth <= straightTerms ? 1 : terms / termsOfRound;
     counts.chainInstructions = products * terms;
@@ -626,7 +415,7 @@ private:
     const llvm::SmallVector<const HloInstruction *, 3> heroes = plan.heroes();
     for (const PlanCounts::OperandRead &read : own.reads) {
       const auto number = llvm::find(heroes, read.instr) - heroes.begin();
-      const Factor &factor = factors[size_t(number)][read.operand];
+      const ContractionSides::Factor &factor = sides.factorOf(size_t(number), read.operand);
       const Shape &shape = factor.operand->shape();
       const double sectorsOfElement =
           double(factor.widest ? factor.widest : deviceBits(shape.elementType())) / sectorBits;
@@ -638,7 +427,7 @@ private:
     // As wide as sums are, of all outputs: of several products there may be fewer.
     const size_t arrays =
         plan.splits > 1 ? plan.numProducts() : std::min<size_t>(plan.numProducts(), plan.roots.size());
-    const double written = double(arrays) * double(space.shape().numElements() * plan.splits) * plan.bits / sectorBits;
+    const double written = double(arrays) * double(plan.space.shape().numElements() * plan.splits) * plan.bits / sectorBits;
     counts.sectors += written;
     counts.footprint += written;
     counts.storedSectors = written;
@@ -656,104 +445,17 @@ private:
     return time;
   }
 
-  /// A side whose elements are read by `side.vector` can be copied, if it is stored as fragments are, in pieces of as
-  /// many or fewer.
-  void chooseCopies(ContractionSide &side) {
-    side.copied = false;
-    const unsigned bits = plan.factorBits();
-    if (!plan.tile.onTensorCores || (bits != 16 && bits != 64 && !plan.tile.promotes) || !target.hasAsyncCopies() ||
-        plan.fragmentType(side) != plan.typeOfFactor(side))
-      return;
-    // The same for all tiles that are read so.
-    auto [known, isNew] = factorOf(side).copiedBy.try_emplace(side.vector, 0);
-    if (isNew)
-      known->second = copiedAtOnce(side);
-    if (const unsigned length = known->second) {
-      side.copied = true;
-      side.vector = length;
-    }
-  }
-
-  /// Neighbours of a side that can be copied together, of up to `side.vector`; 0: none.
-  unsigned copiedAtOnce(const ContractionSide &side) {
-    constexpr unsigned leastBits = 32; // that a copy may have
-    const Factor &factor = factorOf(side);
-    const HloInstruction &operand = *factor.operand;
-    const ElementType type = operand.shape().elementType();
-    const IndexingMap &map = factor.map;
-    if (plan.piecesOf(side) > 1 || side.tests > 0 || plan.isRaggedAlong(side) || !storedOperand(operand, map.context()))
-      return 0;
-    AffineExpr variable = getAffineSymbolExpr(plan.depth.back(), map.context());
-    if (!side.alongDepth)
-      for (unsigned dim : side.dims)
-        if (space.dim(dim) > 1) {
-          variable = getAffineDimExpr(dim, map.context());
-          if (map.dims()[dim].bounds != Interval{0, space.dim(dim) - 1})
-            return 0;
-        }
-    for (unsigned length = side.vector; length * deviceBits(type) >= leastBits; length /= 2)
-      if (factor.strides->areAlignedPieces(variable, side.alongDepth ? plan.depthStarts.back() : 0, length))
-        return length;
-    return 0;
-  }
-
-  /// Along what, and how many neighbours at once, a side's elements are read.
-  void chooseAccess(ContractionSide &side) {
-    Factor &factor = factorOf(side);
-    OperandStrides &own = *factor.strides;
-    int64_t ofSide = std::numeric_limits<int64_t>::max(), sizeOfSide = 1;
-    for (unsigned dim : side.dims)
-      if (space.dim(dim) > 1) {
-        ofSide = own.ofDim(dim);
-        sizeOfSide = space.dim(dim);
-      }
-    int64_t ofDepth = own.ofRange(plan.depth.back()), sizeOfDepth = plan.depthSizes.back();
-    side.alongDepth = sizeOfDepth > 1 && ofDepth < ofSide;
-    int64_t tileRows = plan.isOfRows(side) ? plan.tile.rows() : plan.tile.columns();
-    side.pad = side.alongDepth && !plan.tile.onTensorCores ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
-    side.vector = 1;
-    side.copied = false;
-    side.map.reset();
-    side.spread =
-        spreadOf(side.alongDepth ? ofDepth : ofSide,
-                 side.alongDepth ? std::min(sizeOfDepth, plan.tile.depth) : std::min(sizeOfSide, tileRows), own.bits());
-    if ((side.alongDepth ? ofDepth : ofSide) != 1)
-      return;
-    int64_t common = side.alongDepth ? (sizeOfDepth | plan.tile.depth) : (sizeOfSide | tileRows);
-    for (auto [dim, variable] : llvm::enumerate(factor.map.dims()))
-      if (!variable.bounds.isPoint() && own.ofDim(unsigned(dim)) != 1)
-        common |= own.ofDim(unsigned(dim));
-    for (auto [variable, size] : llvm::zip_equal(plan.depth, plan.depthSizes))
-      if (size > 1 && own.ofRange(variable) != 1)
-        common |= own.ofRange(variable);
-    if (plan.isRaggedAlong(side) || side.branches())
-      return; // loads are not merged: neighbouring lanes take neighbours
-    // No more than what every thread has some of.
-    const unsigned bits = std::max(own.bits(), plan.tile.onTensorCores ? plan.factorBits() : 8u);
-    int64_t most =
-        std::min<int64_t>(ContractionPlan::sharedVectorBits / bits, tileRows * plan.tile.depth / plan.tile.threads());
-    side.vector = unsigned(std::clamp<int64_t>(common & -common, 1, std::max<int64_t>(most, 1)));
-  }
-
   ContractionPlan &plan;
   const FusionGraph &graph;
   const TargetInfo &target;
-  const ContractionSpace &space;              ///< the plan's
-  std::vector<std::array<Factor, 2>> factors; ///< of all products, by operand; what they share is the first's
-  std::optional<unsigned> ofOutputs;          ///< outputVector
-  bool comparesTimes = false;                 ///< PlanContext
-  int64_t parts = 0, rounds = 0;              ///< PlanChoices
-  std::optional<unsigned> minorOfOutputs;     ///< after turnToOutputs
+  ContractionSides sides;
+  const bool comparesTimes;              ///< PlanContext
+  const std::optional<TileSizes> wanted; ///< PlanChoices, as are the next ones
+  const int64_t parts, rounds;
+  MLIRContext *context;
+  std::optional<unsigned> ofOutputs; ///< outputVector
+  double seconds = std::numeric_limits<double>::infinity(); ///< secondsTaken
 };
-
-ContractionSides::ContractionSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
-                                   MLIRContext *context)
-    : planner(std::make_unique<ContractionPlanner>(plan, graph, target, context)) {}
-ContractionSides::~ContractionSides() = default;
-std::optional<Rejection> ContractionSides::find(bool areTurned) { return planner->findSides(areTurned); }
-void ContractionSides::chooseAccesses() { planner->chooseAccesses(); }
-void ContractionSides::chooseCopies() { planner->chooseAllCopies(); }
-bool ContractionSides::chooseMapOfColumns() { return planner->chooseMapOfColumns(); }
 
 std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans,
                                           std::optional<DotAlgorithm> asIf) {
@@ -762,7 +464,11 @@ std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const Target
   if (!plan)
     return {};
   plan->asIf = asIf;
-  return ContractionPlanner(*plan, graph, target, plans.mlir()).candidatesByTime();
+  ContractionPlan turned = *plan;
+  std::vector<TileCandidate> all = ContractionPlanner(*plan, false, graph, target, plans).candidates();
+  llvm::append_range(all, ContractionPlanner(turned, true, graph, target, plans).candidates());
+  llvm::stable_sort(all, [](const TileCandidate &a, const TileCandidate &b) { return a.seconds < b.seconds; });
+  return all;
 }
 
 template <>
@@ -772,7 +478,22 @@ HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, 
   if (auto *why = std::get_if<Rejection>(&begun))
     return std::move(*why);
   auto &plan = std::get<ContractionPlan>(begun);
-  if (std::optional<Rejection> why = ContractionPlanner(plan, graph, target, plans.mlir()).run(plans))
+  ContractionPlan turned = plan;
+  ContractionPlanner planner(plan, false, graph, target, plans), ofTurned(turned, true, graph, target, plans);
+  std::optional<Rejection> why = planner.prepare();
+  if (!why)
+    why = planner.choose();
+  const std::optional<TileSizes> wanted = plans.choices.tile;
+  if ((why || !wanted) && !ofTurned.prepare()) {
+    const std::optional<Rejection> whyTurned = ofTurned.choose(planner.secondsTaken());
+    if (!whyTurned)
+      plan = std::move(turned);
+    if (!whyTurned || (why && why->reason == acrossSums))
+      why = whyTurned;
+  }
+  if (wanted)
+    plans.tileRefusal = why ? why->reason : "";
+  if (why)
     return std::move(*why);
   LaunchGeometry launch;
   launch.grid = {uint32_t(plan.blocks()), 1, 1};

@@ -188,8 +188,9 @@ static double rateOfColumns(int64_t columns) {
 }
 
 /// Columns that a warpgroup multiplies at once.
-static int64_t columnsAtOnce(const ContractionTile &tile) {
-  return tile.promotes ? tile.columnsPromoted() : tile.columnsOfGroup();
+static int64_t columnsAtOnce(const ContractionPlan &plan) {
+  const ContractionTile &tile = plan.tile;
+  return tile.promotes ? plan.columnsPromoted() : tile.columnsOfGroup();
 }
 
 /// Of what others reach (Estimate.cpp), those that are promoted do: 0.78 of the data sheet's rate (DeepGEMM, H800).
@@ -202,14 +203,24 @@ static void addGroupProducts(const ContractionPlan &plan, double steps, PlanCoun
   constexpr double bitsOfTerms = 256;
   const double bits = plan.factorBits(), groups = double(tile.threads()) / lanesPerWarp / tile.warpsOfGroup;
   const double numProducts = double(plan.numProducts()) * plan.pieces().products(),
-               parts = double(tile.columnsOfGroup() / columnsAtOnce(tile)),
+               parts = double(tile.columnsOfGroup() / columnsAtOnce(plan)),
                ofGroup = numProducts * parts * double(tile.threadRows / 2) * double(tile.depth) * bits / bitsOfTerms;
   counts.groupProducts += steps * numProducts * double(tile.rows() * tile.columns() * tile.depth) * bits /
-                          bitsOfProduct / rateOfColumns(columnsAtOnce(tile)) / (tile.promotes ? rateOfPromoted : 1);
+                          bitsOfProduct / rateOfColumns(columnsAtOnce(plan)) / (tile.promotes ? rateOfPromoted : 1);
   const double promoted = tile.promotes ? double(plan.sums()) : 0;
-  counts.instructions += steps * groups * tile.warpsOfGroup * (3 * ofGroup + 4 + promoted);
-  counts.sharedPasses += steps * groups * ofGroup * double(tile.rowsOfGroup + columnsAtOnce(tile)) * bitsOfTerms /
-                         bitsOfPass / lanesPerWarp;
+  const double held = plan.holdsRows() ? ofGroup / parts * instructionsOfFragment(plan, plan.rows) : 0;
+  counts.instructions += steps * groups * tile.warpsOfGroup * (3 * ofGroup + 4 + promoted + held);
+  // (Of rows that are held each is read once, for all columns.)
+  const double rowsRead = double(tile.rowsOfGroup) / (plan.holdsRows() ? parts : 1);
+  counts.sharedPasses +=
+      steps * groups * ofGroup * (rowsRead + double(columnsAtOnce(plan))) * bitsOfTerms / bitsOfPass / lanesPerWarp;
+}
+
+/// What a warpgroup waits for, in each step, to have fragments of rows: of 64 rows each, an access to shared memory and
+/// what transposes bytes. (Others multiply meanwhile, or itself, half of the terms.)
+static double chainOfHeld(const ContractionPlan &plan) {
+  constexpr double instructionsOfLoad = 12;
+  return plan.holdsRows() ? instructionsOfLoad * double(plan.tile.threadRows / 2) : 0;
 }
 
 /// Of a step, in which a warpgroup waits for its products, a part after the other, and adds them to sums: each warp of
@@ -218,8 +229,8 @@ static double chainOfPromoted(const ContractionPlan &plan, double products) {
   constexpr double turnsInInstruction = 4;
   const ContractionTile &tile = plan.tile;
   const double groups = double(tile.threads()) / lanesPerWarp / tile.warpsOfGroup, sums = double(plan.sums()),
-               parts = sums / double(tile.columnsPromoted() / 2),
-               added = parts * instructionsOfMma + sums / turnsInInstruction;
+               parts = sums / double(plan.columnsPromoted() / 2),
+               added = parts * instructionsOfMma + sums / turnsInInstruction + chainOfHeld(plan);
   return tile.hasProducer ? std::max(products, products / groups + added + instructionsOfStep)
                           : products + groups * added + instructionsOfStep;
 }
@@ -230,10 +241,10 @@ static void addGroupWaits(const ContractionPlan &plan, double steps, double wait
   const bool isOpen = (tile.stages > 2 && !tile.promotes) || tile.hasProducer;
   const double products =
       turnsOfGroups(double(tile.rows() * tile.columns() * tile.depth) * plan.factorBits() / bitsOfProduct *
-                    double(plan.numProducts()) * plan.pieces().products() / rateOfColumns(columnsAtOnce(tile)));
+                    double(plan.numProducts()) * plan.pieces().products() / rateOfColumns(columnsAtOnce(plan)));
   const double chain = tile.promotes ? chainOfPromoted(plan, products)
-                       : isOpen      ? std::max(products, instructionsOfStep)
-                                     : products + instructionsOfStep + instructionsOfMma;
+                       : isOpen      ? std::max(products, instructionsOfStep + chainOfHeld(plan))
+                                     : products + instructionsOfStep + instructionsOfMma + chainOfHeld(plan);
   const double sharedTrips = isOpen ? 0 : tripsOfBarrier;
   // Of a ring of two, a copy begins while the step before it is multiplied.
   constexpr double leastAhead = 0.5;
@@ -381,8 +392,9 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
       const double results = plan.numProducts() * tiles * double(tile.rows() * tile.columns()) / lanesPerWarp;
       counts.instructions += results / 2 + results / plan.outputVector;
       counts.sharedPasses += 2 * results * deviceBits(plan.hero->shape().elementType()) / bitsOfPass;
+      const int64_t linesOfThread = plan.areColumnsOfOutputs() ? tile.threadColumns : tile.threadRows;
       counts.sharedRoundTrips +=
-          double(plan.rounds * (tile.threadRows / plan.outputRowsOfThread())) * 2 * tripsOfBarrier;
+          double(plan.rounds * (linesOfThread / plan.outputLinesOfThread())) * 2 * tripsOfBarrier;
     }
     counts.tilesOfBlock = double(plan.rounds);
     return counts;

@@ -66,17 +66,35 @@ bool ContractionPlan::holdsAllAsBytes() const {
   return llvm::all_of(sides(), [&](const ContractionSide *side) { return isHeldAsBytes(*side); });
 }
 
-int64_t ContractionPlan::outputRowsOfThread() const {
-  /// Of all rows of a thread, as many as leave room for other blocks.
-  constexpr int64_t mostBytes = 20 << 10;
-  int64_t rows = tile.threadRows;
-  const int64_t bytesOfRow =
-      numProducts() * tile.warpRows * tile.laneRows() * outputStride() * deviceBits(hero->shape().elementType()) / 8;
-  const int64_t fewest = isInterleaved(this->rows) ? 2 : 1;
-  while (rows % 2 == 0 && rows > fewest && rows * bytesOfRow > mostBytes)
-    rows /= 2;
-  return rows;
+/// (Of columns, lanes of a row and the next two are written together, in pairs.)
+int64_t ContractionPlan::outputStride() const {
+  constexpr int64_t pad = 8;
+  if (!areColumnsOfOutputs())
+    return tile.columns() + pad;
+  return tile.rows() + (deviceBits(hero->shape().elementType()) < 32 ? pad : pad / 2);
 }
+
+/// With one line of each thread.
+static int64_t outputElementsOfLine(const ContractionPlan &plan) {
+  const ContractionTile &tile = plan.tile;
+  return plan.outputStride() * (plan.areColumnsOfOutputs() ? tile.warpColumns * tile.laneColumns()
+                                                           : tile.warpRows * tile.laneRows());
+}
+
+int64_t ContractionPlan::outputLinesOfThread() const {
+  /// Of all lines of a thread, as many as leave room for other blocks; of columns, which are short, for more stages.
+  constexpr int64_t mostBytes = 20 << 10, mostBytesOfColumns = 36 << 10;
+  const int64_t most = areColumnsOfOutputs() ? mostBytesOfColumns : mostBytes;
+  int64_t lines = areColumnsOfOutputs() ? tile.threadColumns : tile.threadRows;
+  const int64_t bytesOfLine =
+      numProducts() * outputElementsOfLine(*this) * deviceBits(hero->shape().elementType()) / 8;
+  const int64_t fewest = areColumnsOfOutputs() || isInterleaved(rows) ? 2 : 1;
+  while (lines % 2 == 0 && lines > fewest && lines * bytesOfLine > most)
+    lines /= 2;
+  return lines;
+}
+
+int64_t ContractionPlan::outputElements() const { return outputLinesOfThread() * outputElementsOfLine(*this); }
 
 int64_t ContractionPlan::rowTiles() const {
   if (!ragged || !ragged->areOfRows())
@@ -249,6 +267,11 @@ template <> KernelTraffic trafficOf<ContractionPlan>(const ContractionPlan &plan
   HLOC_UNREACHABLE("stage");
 }
 
+int64_t ContractionPlan::columnsPromoted() const {
+  constexpr int64_t most = 128, mostBesideMany = 64, manyResults = 128;
+  return std::min(tile.columnsOfGroup(), holdsRows() && results() >= manyResults ? mostBesideMany : most);
+}
+
 int64_t ContractionPlan::wantedRegisters() const {
   constexpr int64_t ofIndices = 40;
   // (A product's factors give way to the next one's.)
@@ -257,8 +280,9 @@ int64_t ContractionPlan::wantedRegisters() const {
   const int64_t wordsOfSum = int64_t(bits) / 32, wordsOfRegister = factorBits() == 64 ? 2 : 1;
   // (Of many terms threads' straight code loads factors ahead.)
   const int64_t ahead = !tile.onTensorCores && tile.depth > 16 ? 24 : 0;
-  const int64_t promoted = tile.promotes ? tile.columnsPromoted() / 2 : 0;
-  const int64_t ofProducts = tile.ofWarpgroups    ? sums() + promoted
+  const int64_t promoted = tile.promotes ? columnsPromoted() / 2 : 0;
+  const int64_t held = holdsRows() ? wordsOfHeld() : 0;
+  const int64_t ofProducts = tile.ofWarpgroups    ? sums() + promoted + held
                              : tile.onTensorCores ? sums() * wordsOfSum + 2 * factors * wordsOfRegister
                                                   : (sums() + factors + ahead) * wordsOfSum;
   return int64_t(llvm::alignTo(uint64_t(ofIndices + ofProducts + loadedWords()), 8));
@@ -331,6 +355,8 @@ std::string ContractionPlan::toString() const {
                     : tile.onTensorCores ? " on tensor cores"
                                          : "",
                     tile.depth);
+  if (holdsRows())
+    os << "rows transposed on their way to registers; ";
   const bool areAllCopied = copiesAll();
   os << (areAllCopied ? "copied by " : "read by ");
   llvm::interleave(

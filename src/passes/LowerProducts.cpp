@@ -146,18 +146,19 @@ SmallVector<Value> multiplyHeld(MultiplyHeldOp op, Value rhs, OpBuilder &builder
   Location loc = op.getLoc();
   Type element = op.getElement();
   const size_t numSums = op.getSums().size();
-  const std::string registers = registersOf(numSums), instruction = instructionOf(element, element, numSums);
+  const std::string registers = registersOf(numSums),
+                    instruction = instructionOf(element, op.getRhsElement().value_or(element), numSums);
   std::string modifiers = element.isInteger(8) ? "" : ", 1, 1";
   if (element.isF16() || element.isBF16())
     modifiers += fmt::format(", {}", op.getRhsLayout()[3]);
-  const bool areMade = areZeros(op.getSums());
-  std::string text = "{\n.reg .b64 %rhs;\n" + additions(areMade) + "wgmma.fence.sync.aligned;\n";
+  const bool areMade = areZeros(op.getSums()), areAnew = areMade || op.getAnew();
+  std::string text = "{\n.reg .b64 %rhs;\n" + additions(areAnew) + "wgmma.fence.sync.aligned;\n";
   for (auto [number, step] : llvm::enumerate(op.getRhsSteps())) {
     const size_t first = numSums + 1 + wordsOfTerms * number;
     text += fmt::format("add.s64 %rhs, ${}, {};\n", numSums, step / bytesOfUnit);
     text += fmt::format("{} {}, {{${}, ${}, ${}, ${}}}, %rhs, %isAdded{};\n", instruction, registers, first, first + 1,
                         first + 2, first + 3, modifiers);
-    text += additionsAfter(number, areMade);
+    text += additionsAfter(number, areAnew);
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
   SmallVector<Value> others = {descriptorOf(builder, loc, rhs, op.getRhsLayout())};
@@ -204,6 +205,8 @@ void initBarriers(InitBarriersOp op, Value barriers, OpBuilder &builder) {
 /// no memory. At other blocks' barriers threads arrive on a condition, and expect no bytes.
 void arrive(ArriveOp op, Value barrier, OpBuilder &builder) {
   HLOC_CHECK(!op.getBlocks() || (op.getCondition() && !op.getBytes()), "an arrival at other blocks that is not known");
+  if (op.getForWarp())
+    assembly(builder, op.getLoc(), {}, {}, "bar.warp.sync 0xffffffff;", "~{memory}");
   SmallVector<Value> operands = {sharedAddress(builder, op.getLoc(), barrier)};
   std::string remote;
   for (uint64_t block = 0; block < op.getBlocks().value_or(0); ++block)

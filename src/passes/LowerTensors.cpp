@@ -269,17 +269,26 @@ private:
     for (int64_t i = 0; i < words; ++i)
       elements.push_back(LLVM::ExtractValueOp::create(rewriter, loc, loaded, i));
     if (op.getTransposed() && bits == 8)
-      elements = bytesOfColumns(loc, elements);
+      elements = bytesOfColumns(loc, elements, op.getSwapped());
     return vector::FromElementsOp::create(rewriter, loc, op.getResult().getType(), elements);
   }
 
-  /// Words that have pairs of rows of two columns each become words of one column: bytes 0 and 2, or 1 and 3, of two.
-  SmallVector<Value> bytesOfColumns(Location loc, ArrayRef<Value> pairs) {
-    constexpr int32_t even = 0x6420, odd = 0x7531;
+  /// Words that have pairs of rows of two columns each become words of one column: bytes 0 and 2, or 1 and 3, of two, of
+  /// the second one first where `swapped` holds.
+  SmallVector<Value> bytesOfColumns(Location loc, ArrayRef<Value> pairs, Value swapped) {
+    struct Selector {
+      int32_t inOrder, swapped;
+    };
+    constexpr Selector even = {0x6420, 0x2064}, odd = {0x7531, 0x3175};
+    auto constant = [&](int32_t value) -> Value {
+      return LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(value));
+    };
     SmallVector<Value> words;
     for (size_t i = 0; i < pairs.size(); i += 2)
-      for (int32_t selector : {even, odd}) {
-        Value bytes = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(selector));
+      for (Selector selector : {even, odd}) {
+        Value bytes = constant(selector.inOrder);
+        if (swapped)
+          bytes = arith::SelectOp::create(rewriter, loc, swapped, constant(selector.swapped), bytes);
         words.push_back(LLVM::CallIntrinsicOp::create(rewriter, loc, rewriter.getI32Type(),
                                                       rewriter.getStringAttr("llvm.nvvm.prmt"),
                                                       ValueRange{pairs[i], pairs[i + 1], bytes})

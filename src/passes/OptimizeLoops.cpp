@@ -30,6 +30,9 @@ constexpr int64_t maxFullyUnrolledSize = 2000;
 /// What a body loads is issued at once and held in registers until it is wanted, of which a thread has 64 or few more.
 constexpr int64_t maxUnrolledLoads = 32;
 
+/// However many are asked for (attr::unroll).
+constexpr int64_t maxTogether = 64;
+
 /// With fewer iterations, each is simplified by itself if its index is no plain sum: a progression costs as much as
 /// three.
 constexpr int64_t fewestForProgressions = 4;
@@ -346,7 +349,7 @@ struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
       return;
     }
     if (auto together = loop->getAttrOfType<IntegerAttr>(attr::unroll)) {
-      unrollBy(loop, lower.getSExtValue(), stride, trips, together.getInt());
+      unrollBy(loop, lower.getSExtValue(), stride, trips, std::min(together.getInt(), maxTogether));
       return;
     }
     if (facts.hasLoopOrCall || facts.hasBarrier)

@@ -54,10 +54,6 @@ struct ContractionTile {
   int64_t laneRows() const { return onTensorCores ? 8 : 4; }
   int64_t laneColumns() const { return onTensorCores ? 4 : 8; }
   int64_t columnsOfGroup() const { return laneColumns() * threadColumns; }
-  /// Of a group's sums that are promoted, so many are made at once, of 64 rows: those that they are added to want
-  /// registers, too.
-  static constexpr int64_t mostColumnsPromoted = 128;
-  int64_t columnsPromoted() const { return std::min(columnsOfGroup(), mostColumnsPromoted); }
   int64_t rows() const { return warpRows * laneRows() * threadRows; }
   int64_t columns() const { return warpColumns * laneColumns() * threadColumns; }
   int64_t threads() const { return warpRows * warpColumns * laneRows() * laneColumns(); } ///< that multiply
@@ -289,6 +285,14 @@ struct ContractionPlan {
   bool isInterleaved(const ContractionSide &side) const {
     return tile.onTensorCores && !side.alongDepth && factorBits() != 16;
   }
+  /// Do warpgroups take rows from registers? The hardware transposes no bytes: rows that lie across their sums go there
+  /// as fragments, which are transposed on the way. Columns lie along theirs.
+  bool holdsRows() const { return tile.ofWarpgroups && factorBits() == 8 && !rows.alongDepth; }
+  /// Registers of a thread for these fragments of 64 rows and the terms of a step.
+  int64_t wordsOfHeld() const { return tile.depth * int64_t(factorBits()) / 64; }
+  /// Of a group's columns whose sums are promoted, so many are multiplied at once, by 64 rows: those sums that they are
+  /// added to want registers, too, and so do rows that are held.
+  int64_t columnsPromoted() const;
   int64_t innerDepth() const;
   int64_t stepsOfInner() const { return (innerDepth() + tile.depth - 1) / tile.depth; }
   int64_t steps() const;
@@ -311,12 +315,13 @@ struct ContractionPlan {
   int64_t pieceElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
   int64_t tileElements(const ContractionSide &side) const { return pieceElements(side) * piecesOf(side); }
   int64_t stageElements(const ContractionSide &side) const { return std::max(tileElements(side), leastStage); }
-  /// Of a tile of results in shared memory, of which a thread has so many of its rows at a time: elements from one row
-  /// to the next, such that fragments of eight rows are in different banks, and all.
-  static constexpr int64_t outputPad = 8;
-  int64_t outputRowsOfThread() const;
-  int64_t outputStride() const { return tile.columns() + outputPad; }
-  int64_t outputElements() const { return tile.warpRows * tile.laneRows() * outputRowsOfThread() * outputStride(); }
+  /// Of a tile of results in shared memory: is it lines of rows side by side, instead of columns? Then, how many of its
+  /// rows, or of its columns if these are the lines, a thread has there at a time; elements from one line to the next,
+  /// such that fragments are in different banks, and all.
+  bool areColumnsOfOutputs() const { return storesColumns && holdsRows(); }
+  int64_t outputLinesOfThread() const;
+  int64_t outputStride() const;
+  int64_t outputElements() const;
   /// Registers of a thread for what is on its way to shared memory.
   int64_t loadedWords() const;
   /// Of a thread: sums, fragments or factors, what is on its way to shared memory, and addresses.

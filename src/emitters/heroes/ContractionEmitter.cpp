@@ -252,7 +252,7 @@ private:
   SmallVector<Value> noSums() {
     SmallVector<Value> sums(size_t(plan.sums()), values.zero());
     if (tile.promotes)
-      sums.append(size_t(tile.columnsPromoted() / 2), ub::PoisonOp::create(b, values.computed()).getResult());
+      sums.append(size_t(plan.columnsPromoted() / 2), ub::PoisonOp::create(b, values.computed()).getResult());
     return sums;
   }
 
@@ -286,7 +286,7 @@ private:
 
   void runRing(bool stores) {
     SmallVector<Value> tiles = allocate();
-    TileRing ring(tile, kernel);
+    TileRing ring(tile, kernel, /*mayTell=*/false, /*areLoaded=*/plan.holdsRows());
     auto multiplyAll = [&] {
       std::vector<Value> &written = stores ? kernel.outputs() : kernel.scratch();
       const TileRing::Turn first = ring.beforeUses();

@@ -46,8 +46,11 @@ protected:
     return std::min<int64_t>(perThread(own), ContractionPlan::sharedVectorBits / int64_t(plan.bits));
   }
   AffineExpr firstOfPiece(const ContractionSide &own, int64_t piece) const {
-    if (tile.ofWarpgroups && plan.isOfRows(own))
-      return rowOfGroup(warpAlong(own), mlir::getAffineConstantExpr(piece, kernel.context()), laneAlong(own));
+    if (tile.ofWarpgroups && plan.isOfRows(own)) {
+      const int64_t rows = pieceOf(own);
+      return rowOfGroup(warpAlong(own), mlir::getAffineConstantExpr(rows * piece, kernel.context()),
+                        laneAlong(own) * rows);
+    }
     if (tile.onTensorCores) { // pieces of a warp follow each other
       const int64_t lanes = plan.isOfRows(own) ? tile.laneRows() : tile.laneColumns(), together = lanes * pieceOf(own);
       return warpAlong(own) * (lanes * perThread(own)) + piece * together + laneAlong(own) * pieceOf(own);

@@ -23,9 +23,9 @@ int64_t FragmentTiles::chunksOfRow(const ContractionSide &own) const {
 }
 
 /// Of 16 rows of bytes across sums, those come first that are the first two of four: the rows of a matrix, of which
-/// each pair is half a register.
+/// each pair is half a register. Warpgroups have them where tensor maps put them.
 AffineExpr FragmentTiles::rowInShared(const ContractionSide &own, AffineExpr row) const {
-  if (!isOfPairs(own))
+  if (!isOfPairs(own) || tile.ofWarpgroups)
     return row;
   return row.floorDiv(16) * 16 + row.floorDiv(2) % 2 * 8 + row.floorDiv(4) % 4 * 2 + row % 2;
 }
@@ -83,7 +83,25 @@ Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, A
 
 // --- from shared memory to registers
 
+/// Rows in their order in memory, of which the first two of four are again those of a matrix, but of the last eight
+/// the other two, so that no two of its rows are in the same banks: rows four on are, eight on are not.
+Value FragmentTiles::loadPairsInOrder(const ContractionSide &own, Value shared, int64_t number, int64_t term) {
+  const AffineExpr four = lane() % linesOfFragment, matrix = lane().floorDiv(linesOfFragment),
+                   half = (matrix + lane().floorDiv(4)) % 2;
+  const AffineExpr row = term + matrix.floorDiv(2) * 16 + four.floorDiv(2) * 4 + half * 2 + lane() % 2;
+  const AffineExpr first = rowOfGroup(warpAlong(own), getAffineConstantExpr(2 * number, context),
+                                      getAffineConstantExpr(0, context));
+  Value at = placeInShared(own, row, first, /*piece=*/0);
+  IndexingMap ofLane = kernel.mapOf({(lane() % 4).floorDiv(2)}, {});
+  ofLane.simplify();
+  Value isOfLast = b.cmpI(CodeBuilder::IPred::eq, applyMap(b, ofLane, kernel.ids()).front(), b.index(1));
+  return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at, isOfLast,
+                                          /*transposed=*/true);
+}
+
 Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t number, int64_t term, int64_t piece) {
+  if (plan.holdsRows() && plan.isOfRows(own))
+    return loadPairsInOrder(own, shared, number, term);
   const bool isRows = plan.isOfRows(own);
   const int64_t ofWarp = tileSize(own) / (isRows ? tile.warpRows : tile.warpColumns);
   AffineExpr first = warpAlong(own) * ofWarp + ContractionTile::fragmentRows * number;
@@ -101,7 +119,7 @@ Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t numb
     AffineExpr depth = (isRows ? matrix.floorDiv(2) : matrix % 2) * half + term;
     at = placeInShared(own, (own.alongDepth ? side : depth) + inner, own.alongDepth ? depth : side, piece);
   }
-  return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at,
+  return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at, /*swapped=*/Value(),
                                           /*transposed=*/!own.alongDepth);
 }
 

@@ -14,7 +14,8 @@
 //                 32, 64 bits      two neighbours: of rows 2 i and 2 i + 1
 //
 // Warpgroups multiply what is in shared memory: there a tile is panels of rows of up to 128 bytes, each behind the
-// other, whose chunks have the places that the hardware's swizzles give them, by the same xor.
+// other, whose chunks have the places that the hardware's swizzles give them, by the same xor. Rows of bytes that lie
+// across sums they have as fragments.
 
 #include "emitters/heroes/ContractionThreads.h"
 
@@ -100,6 +101,8 @@ private:
   mlir::Value placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece);
   /// Of 16 rows or columns of the warp, and the terms of a fragment: four registers.
   mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term, int64_t piece);
+  /// The same of a warpgroup's rows that are held: of 64 rows number `number` those of the warp.
+  mlir::Value loadPairsInOrder(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term);
   mlir::Value loadNeighbours(const ContractionSide &own, mlir::Value shared, AffineExpr side, AffineExpr term,
                              int64_t piece);
 

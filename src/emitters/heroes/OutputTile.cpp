@@ -78,15 +78,24 @@ void OutputTile::storePartial(ArrayRef<Value> sums, AffineExpr part) {
 }
 
 void OutputTile::forEachPiece(ArrayRef<Value> sums, AffineExpr part, StorePiece store) {
-  int64_t vector = pieceOf(plan.columns);
-  for (int64_t row = 0; row < tile.threadRows; ++row)
-    for (int64_t piece = 0; piece < tile.threadColumns / vector; ++piece) {
+  const int64_t vector = pieceOf(minor());
+  for (int64_t line = 0; line < perThread(major()); ++line)
+    for (int64_t piece = 0; piece < perThread(minor()) / vector; ++piece) {
       SmallVector<Value> ofProducts;
-      for (int64_t first = row * tile.threadColumns + piece * vector; first < int64_t(sums.size());
-           first += plan.results())
-        llvm::append_range(ofProducts, sums.slice(first, vector));
-      store(mapOfPiece(row, piece, part), ofProducts);
+      for (size_t first = 0; first < sums.size(); first += size_t(plan.results()))
+        llvm::append_range(ofProducts, sumsOfPiece(sums.drop_front(first), line, piece));
+      store(mapOfPiece(line, piece, part), ofProducts);
     }
+}
+
+SmallVector<Value> OutputTile::sumsOfPiece(ArrayRef<Value> sums, int64_t line, int64_t piece) const {
+  const int64_t vector = pieceOf(minor());
+  SmallVector<Value> own;
+  for (int64_t i = piece * vector; i < (piece + 1) * vector; ++i) {
+    const int64_t row = plan.areColumnsOfOutputs() ? i : line, column = plan.areColumnsOfOutputs() ? line : i;
+    own.push_back(sums[size_t(row * tile.threadColumns + column)]);
+  }
+  return own;
 }
 
 void OutputTile::addInside(IndexingMap &map, AffineExpr row, AffineExpr column) const {
@@ -94,11 +103,17 @@ void OutputTile::addInside(IndexingMap &map, AffineExpr row, AffineExpr column) 
     map.addConstraint(expression, interval);
 }
 
-IndexingMap OutputTile::mapOfPiece(int64_t row, int64_t piece, AffineExpr part) const {
-  int64_t rowPiece = pieceOf(plan.rows), vector = pieceOf(plan.columns);
-  AffineExpr rowPosition = firstAlong(plan.rows) + firstOfPiece(plan.rows, row / rowPiece) + row % rowPiece;
-  AffineExpr first = firstAlong(plan.columns) + firstOfPiece(plan.columns, piece);
-  AffineExpr columnPosition = first + getAffineSymbolExpr(0, context);
+AffineExpr OutputTile::lineInTile(int64_t line) const {
+  const int64_t lines = pieceOf(major());
+  return firstOfPiece(major(), line / lines) + line % lines;
+}
+
+IndexingMap OutputTile::mapOfPiece(int64_t line, int64_t piece, AffineExpr part) const {
+  const int64_t vector = pieceOf(minor());
+  AffineExpr rowPosition = firstAlong(major()) + lineInTile(line);
+  AffineExpr columnPosition = firstAlong(minor()) + firstOfPiece(minor(), piece) + getAffineSymbolExpr(0, context);
+  if (plan.areColumnsOfOutputs())
+    std::swap(rowPosition, columnPosition);
   SmallVector<AffineExpr> indices(space.rank());
   placeBatch(indices);
   place(plan.rows.dims, rowPosition, indices);
@@ -114,9 +129,9 @@ IndexingMap OutputTile::mapOfPiece(int64_t row, int64_t piece, AffineExpr part) 
 
 // --- through shared memory
 
-/// Some of all threads' rows at a time.
+/// Some of all threads' lines at a time.
 void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
-  const int64_t together = plan.outputRowsOfThread(), vector = pieceOf(plan.columns);
+  const int64_t together = plan.outputLinesOfThread();
   // Each warpgroup of a ring stores its own rows, so that none waits until the other's sums are complete, and one
   // multiplies while the other stores. (In memory that others gave, one's rows lie anywhere.)
   const int64_t groups = tile.hasProducer && !shared ? tile.warpRows / tile.warpsOfGroup : 1;
@@ -136,16 +151,12 @@ void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
   };
   if (plan.rounds > 1) // of the tile before, all have read what others wrote
     synchronize();
-  for (int64_t first = 0; first < tile.threadRows; first += together) {
+  for (int64_t first = 0; first < perThread(major()); first += together) {
     for (auto [number, ofProduct] : llvm::enumerate(all))
-      for (int64_t row = 0; row < together; ++row)
-        for (int64_t piece = 0; piece < tile.threadColumns / vector; ++piece) {
-          const int64_t at = int64_t(number) * plan.results() + (first + row) * tile.threadColumns + vector * piece;
-          ofProduct = putPiece(row, together, piece, sums.slice(at, vector), ofProduct);
-        }
+      ofProduct = putLines(sums.drop_front(number * size_t(plan.results())), first, together, ofProduct);
     synchronize();
-    storeRows(first, together, groups, all);
-    if (first + together < tile.threadRows)
+    storeLines(first, together, groups, all);
+    if (first + together < perThread(major()))
       synchronize();
   }
 }
@@ -153,26 +164,41 @@ void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
 /// Where an element is. Who reads several chunks of 16 bytes, side by side, reads the first ones together with others,
 /// then the second ones, and these would be in half of the banks: so in every second eight chunks, or every second one
 /// of shorter rows, they change places with neighbours.
-AffineExpr OutputTile::placeInShared(AffineExpr row, AffineExpr column) const {
-  constexpr int64_t bitsOfChunk = 128, chunksOfBanks = 8;
-  const int64_t elements = bitsOfChunk / int64_t(deviceBits(type)), chunks = plan.outputVector / elements,
-                width = std::max(tile.columns(), chunksOfBanks * elements);
-  AffineExpr place = column;
-  if (!plan.storesColumns && chunks > 1) {
-    place = column.floorDiv(elements * chunks) * (elements * chunks) + column % elements;
+AffineExpr OutputTile::placeInShared(AffineExpr line, AffineExpr inLine) const {
+  constexpr int64_t chunksOfBanks = 8;
+  const int64_t elements = int64_t(elementsOfChunk()), chunks = plan.outputVector / elements,
+                width = std::max(tileSize(minor()), chunksOfBanks * elements);
+  AffineExpr place = inLine;
+  if (plan.storesColumns == plan.areColumnsOfOutputs() && chunks > 1) {
+    place = inLine.floorDiv(elements * chunks) * (elements * chunks) + inLine % elements;
     for (int64_t ofBit = elements; ofBit < elements * chunks; ofBit *= 2) {
-      AffineExpr before = width % (2 * ofBit * chunksOfBanks) == 0 ? column : row * width + column;
-      place = place + (column.floorDiv(ofBit) + before.floorDiv(ofBit * chunksOfBanks)) % 2 * ofBit;
+      AffineExpr before = width % (2 * ofBit * chunksOfBanks) == 0 ? inLine : line * width + inLine;
+      place = place + (inLine.floorDiv(ofBit) + before.floorDiv(ofBit * chunksOfBanks)) % 2 * ofBit;
     }
   }
-  return row * plan.outputStride() + place;
+  return line * plan.outputStride() + place;
 }
 
-Value OutputTile::putPiece(int64_t row, int64_t together, int64_t piece, ArrayRef<Value> sums, Value shared) {
-  const int64_t rows = pieceOf(plan.rows);
-  AffineExpr rowInShared = warpAlong(plan.rows) * (tile.laneRows() * together) + row / rows * rows * tile.laneRows() +
-                           laneAlong(plan.rows) * rows + row % rows;
-  IndexingMap map = kernel.mapOf({placeInShared(rowInShared, firstOfPiece(plan.columns, piece))}, {});
+/// So many of a thread's lines, from number `first` on. Of its neighbours among rows, the second ones are behind the
+/// first ones of all lanes, if nobody reads across: these would be in the banks of others.
+Value OutputTile::putLines(ArrayRef<Value> sums, int64_t first, int64_t together, Value shared) {
+  const int64_t lanes = plan.areColumnsOfOutputs() ? tile.laneColumns() : tile.laneRows(), lines = pieceOf(major());
+  for (int64_t number = 0; number < together; ++number)
+    for (int64_t piece = 0; piece < perThread(minor()) / pieceOf(minor()); ++piece) {
+      AffineExpr line = warpAlong(major()) * (lanes * together) + number / lines * lines * lanes;
+      line = arePairsApart() ? line + number % lines * lanes + laneAlong(major())
+                             : line + laneAlong(major()) * lines + number % lines;
+      // (Chunks change their places, each for itself.)
+      const SmallVector<Value> all = sumsOfPiece(sums, first + number, piece);
+      for (size_t at = 0; at < all.size(); at += elementsOfChunk())
+        shared = putPiece(line, firstOfPiece(minor(), piece) + int64_t(at),
+                          ArrayRef(all).slice(at).take_front(elementsOfChunk()), shared);
+    }
+  return shared;
+}
+
+Value OutputTile::putPiece(AffineExpr line, AffineExpr inLine, ArrayRef<Value> sums, Value shared) {
+  IndexingMap map = kernel.mapOf({placeInShared(line, inLine)}, {});
   map.simplify();
   Value at = applyMap(b, map, kernel.ids()).front();
   SmallVector<Value> stored;
@@ -184,31 +210,46 @@ Value OutputTile::putPiece(int64_t row, int64_t together, int64_t piece, ArrayRe
       .getResult();
 }
 
-/// The outputs of those of each thread's rows, from `first` on, that are in shared memory: in their order in memory, by
-/// groups of neighbouring threads, each with the rows of its own warps.
-void OutputTile::storeRows(int64_t first, int64_t together, int64_t groups, ValueRange shared) {
-  const int64_t vector = plan.outputVector, ofWarp = tile.laneRows() * together, rows = tile.warpRows * ofWarp / groups,
-                threads = tile.threads() / groups,
-                vectorsOfLine = (plan.storesColumns ? rows : tile.columns()) / vector,
-                vectors = rows * tile.columns() / vector, turns = llvm::divideCeil(vectors, threads);
-  AffineExpr number = kernel.thread() % threads + getAffineSymbolExpr(0, context) * threads;
-  AffineExpr row = number.floorDiv(vectorsOfLine);
-  AffineExpr column = number % vectorsOfLine * vector + getAffineSymbolExpr(1, context);
-  if (plan.storesColumns)
-    std::swap(row, column);
-  row = row + kernel.thread().floorDiv(threads) * rows;
-  const AffineExpr warp = row.floorDiv(ofWarp), inWarp = row % ofWarp;
-  AffineExpr rowPosition =
-      firstAlong(plan.rows) +
-      (tile.ofWarpgroups ? rowOfGroup(warp, inWarp.floorDiv(tile.laneRows()) + first, inWarp % tile.laneRows())
-                         : warp * (tile.laneRows() * tile.threadRows) + first * tile.laneRows() + inWarp);
-  AffineExpr columnPosition = firstAlong(plan.columns) + column;
+/// Of the tile, a line of those that are in shared memory, which are each thread's from number `first` on.
+AffineExpr OutputTile::lineInTile(AffineExpr line, int64_t first, int64_t together) const {
+  const bool areColumns = plan.areColumnsOfOutputs();
+  const int64_t lanes = areColumns ? tile.laneColumns() : tile.laneRows(), ofWarp = lanes * together;
+  const AffineExpr warp = line.floorDiv(ofWarp);
+  AffineExpr inWarp = line % ofWarp;
+  if (arePairsApart())
+    inWarp = inWarp.floorDiv(2 * lanes) * (2 * lanes) + inWarp % lanes * 2 + inWarp.floorDiv(lanes) % 2;
+  if (tile.ofWarpgroups && !areColumns)
+    return rowOfGroup(warp, inWarp.floorDiv(lanes) + first, inWarp % lanes);
+  return warp * (lanes * perThread(major())) + first * lanes + inWarp;
+}
+
+/// The outputs of what is in shared memory: in their order in memory, by groups of neighbouring threads, each with the
+/// rows of its own warps.
+void OutputTile::storeLines(int64_t first, int64_t together, int64_t groups, ValueRange shared) {
+  const bool areColumns = plan.areColumnsOfOutputs(), areAcross = plan.storesColumns && !areColumns;
+  const int64_t lanes = areColumns ? tile.warpColumns * tile.laneColumns() : tile.warpRows * tile.laneRows(),
+                vector = plan.outputVector, threads = tile.threads() / groups,
+                lines = lanes * together / (areColumns ? 1 : groups),
+                size = areColumns ? tile.rows() / groups : tile.columns(),
+                vectorsTogether = (areAcross ? lines : size) / vector, vectors = lines * size / vector,
+                turns = llvm::divideCeil(vectors, threads);
+  AffineExpr number = kernel.thread() % threads + getAffineSymbolExpr(0, context) * threads,
+             group = kernel.thread().floorDiv(threads);
+  AffineExpr line = number.floorDiv(vectorsTogether);
+  AffineExpr inLine = number % vectorsTogether * vector + getAffineSymbolExpr(1, context);
+  if (areAcross)
+    std::swap(line, inLine);
+  (areColumns ? inLine : line) = areColumns ? inLine + group * size : line + group * lines;
+  AffineExpr rowPosition = firstAlong(major()) + lineInTile(line, first, together);
+  AffineExpr columnPosition = firstAlong(minor()) + inLine;
+  if (areColumns)
+    std::swap(rowPosition, columnPosition);
   SmallVector<AffineExpr> indices(space.rank());
   placeBatch(indices);
   place(plan.rows.dims, rowPosition, indices);
   place(plan.columns.dims, columnPosition, indices);
   indices = space.resultIndices(indices);
-  indices.push_back(placeInShared(row, column));
+  indices.push_back(placeInShared(line, inLine));
   IndexingMap map = kernel.mapOf(indices, {turns, vector});
   addInside(map, rowPosition, columnPosition);
   if (vectors % threads != 0)

@@ -40,18 +40,27 @@ private:
   const FusionRoot &root(unsigned number) const { return kernel.graph().roots()[number]; }
   /// Of each product, what lies side by side.
   llvm::SmallVector<mlir::Value> vectorsOf(llvm::ArrayRef<mlir::Value> sums);
-  /// Neighbours of one row, of each product as many, all of them in turn. `part`: stands before their indices, if there
+  /// The side whose neighbours a thread stores side by side, and the other one, along which lines of these are.
+  const ContractionSide &minor() const { return plan.areColumnsOfOutputs() ? plan.rows : plan.columns; }
+  const ContractionSide &major() const { return plan.areColumnsOfOutputs() ? plan.columns : plan.rows; }
+  /// Neighbours of one line, of each product as many, all of them in turn. `part`: stands before their indices, if there
   /// is one.
   void forEachPiece(llvm::ArrayRef<mlir::Value> sums, AffineExpr part, StorePiece store);
-  IndexingMap mapOfPiece(int64_t row, int64_t piece, AffineExpr part) const;
+  IndexingMap mapOfPiece(int64_t line, int64_t piece, AffineExpr part) const;
+  /// Of a product's sums, those of a piece.
+  llvm::SmallVector<mlir::Value> sumsOfPiece(llvm::ArrayRef<mlir::Value> sums, int64_t line, int64_t piece) const;
+  AffineExpr lineInTile(int64_t line) const;
+  AffineExpr lineInTile(AffineExpr line, int64_t first, int64_t together) const;
   void addInside(IndexingMap &map, AffineExpr row, AffineExpr column) const;
   llvm::SmallVector<mlir::Value> insertOutputs(mlir::ValueRange at, mlir::ValueRange ofHeroes, mlir::ValueRange before);
 
-  AffineExpr placeInShared(AffineExpr row, AffineExpr column) const;
+  size_t elementsOfChunk() const { return size_t(ContractionPlan::sharedVectorBits) / deviceBits(type); }
+  bool arePairsApart() const { return !plan.storesColumns && plan.isInterleaved(plan.rows); }
+  AffineExpr placeInShared(AffineExpr line, AffineExpr inLine) const;
   void storeThroughShared(llvm::ArrayRef<mlir::Value> sums, mlir::Value shared);
-  mlir::Value putPiece(int64_t row, int64_t together, int64_t piece, llvm::ArrayRef<mlir::Value> sums,
-                       mlir::Value shared);
-  void storeRows(int64_t first, int64_t together, int64_t groups, mlir::ValueRange shared);
+  mlir::Value putLines(llvm::ArrayRef<mlir::Value> sums, int64_t first, int64_t together, mlir::Value shared);
+  mlir::Value putPiece(AffineExpr line, AffineExpr inLine, llvm::ArrayRef<mlir::Value> sums, mlir::Value shared);
+  void storeLines(int64_t first, int64_t together, int64_t groups, mlir::ValueRange shared);
 
   CodeBuilder &b;
   llvm::SmallVector<const HloInstruction *, 3> heroes;

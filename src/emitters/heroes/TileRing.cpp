@@ -13,7 +13,7 @@ namespace hloc {
 
 void TileRing::run(int64_t registersOfConsumers, llvm::function_ref<void()> fill, llvm::function_ref<void()> multiply) {
   SmallVector<int64_t> arrivals(size_t(tile.stages), 1);
-  arrivals.append(size_t(tile.stages), tile.threads() / threadsOfGroup * tile.cluster);
+  arrivals.append(size_t(tile.stages), tile.threads() / threadsOfUser * tile.cluster);
   if (mayTell)
     arrivals.push_back(1);
   barriers = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({int64_t(arrivals.size())}, b.getI64Type()));
@@ -39,8 +39,8 @@ void TileRing::run(int64_t registersOfConsumers, llvm::function_ref<void()> fill
   own.getDefiningOp()->setAttr(xla_gpu::attr::range,
                                xla_gpu::rangeAttr(b.getContext(), Interval{0, tile.threads() - 1}));
   kernel.setThread(own, tile.threads());
-  IndexingMap inGroup = kernel.mapOf({kernel.thread() % threadsOfGroup}, {});
-  isFirstOfGroup = b.cmpI(CodeBuilder::IPred::eq, applyMap(b, inGroup, kernel.ids()).front(), b.index(0));
+  IndexingMap ofUser = kernel.mapOf({kernel.thread() % threadsOfUser}, {});
+  isFirstOfUser = b.cmpI(CodeBuilder::IPred::eq, applyMap(b, ofUser, kernel.ids()).front(), b.index(0));
   multiply();
   syncCluster();
   SmallVector<Value> after(kernel.outputs().begin(), kernel.outputs().end());
@@ -96,7 +96,7 @@ Value TileRing::freeAt(Value stage) {
 /// (Of what was not begun, the phase before is over.)
 void TileRing::begin(const Turn &turn, int64_t bytes) {
   xla_gpu::AwaitPhaseOp::create(b, barriers, freeAt(turn.stage), turn.parity);
-  xla_gpu::ArriveOp::create(b, barriers, turn.stage, b.getI64IntegerAttr(bytes), IntegerAttr(), Value());
+  xla_gpu::ArriveOp::create(b, barriers, turn.stage, b.getI64IntegerAttr(bytes), IntegerAttr(), UnitAttr(), Value());
 }
 
 void TileRing::await(const Turn &turn) { xla_gpu::AwaitPhaseOp::create(b, barriers, turn.stage, turn.parity); }
@@ -104,7 +104,8 @@ void TileRing::await(const Turn &turn) { xla_gpu::AwaitPhaseOp::create(b, barrie
 void TileRing::release(Value stage, Value where) {
   const IntegerAttr blocks = tile.cluster > 1 ? b.getI64IntegerAttr(tile.cluster) : IntegerAttr();
   xla_gpu::ArriveOp::create(b, barriers, freeAt(stage), IntegerAttr(), blocks,
-                            where ? b.andI(isFirstOfGroup, where) : isFirstOfGroup);
+                            threadsOfUser == threadsOfWarp ? b.getUnitAttr() : UnitAttr(),
+                            where ? b.andI(isFirstOfUser, where) : isFirstOfUser);
 }
 
 SmallVector<Value> TileRing::synchronized(ValueRange tensors) {
@@ -116,7 +117,7 @@ SmallVector<Value> TileRing::synchronized(ValueRange tensors) {
 void TileRing::tell() {
   IndexingMap ofThread = kernel.mapOf({kernel.thread()}, {});
   Value isFirst = b.cmpI(CodeBuilder::IPred::eq, applyMap(b, ofThread, kernel.ids()).front(), b.index(0));
-  xla_gpu::ArriveOp::create(b, barriers, b.index(2 * tile.stages), IntegerAttr(), IntegerAttr(), isFirst);
+  xla_gpu::ArriveOp::create(b, barriers, b.index(2 * tile.stages), IntegerAttr(), IntegerAttr(), UnitAttr(), isFirst);
 }
 
 void TileRing::awaitTold() {

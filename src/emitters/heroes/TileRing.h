@@ -10,9 +10,11 @@ namespace hloc {
 class TileRing {
 public:
   /// `tile`: how many stages there are, who multiplies, and for how many blocks of a cluster columns are copied.
-  /// `mayTell`: may those that multiply tell something, for which there is one more barrier?
-  TileRing(const ContractionTile &tile, KernelBuilder &kernel, bool mayTell = false)
-      : tile(tile), kernel(kernel), b(kernel.code()), mayTell(mayTell) {}
+  /// `mayTell`: may those that multiply tell something, for which there is one more barrier? `areLoaded`: does each warp
+  /// load of stages what it multiplies, so that it has to say itself when it has done so?
+  TileRing(const ContractionTile &tile, KernelBuilder &kernel, bool mayTell = false, bool areLoaded = false)
+      : tile(tile), kernel(kernel), b(kernel.code()), mayTell(mayTell),
+        threadsOfUser(areLoaded ? threadsOfWarp : threadsOfGroup) {}
 
   /// Who fills and who multiplies, each by the code that it is given; both have the memory that the kernel writes.
   /// `registersOfConsumers`: of those that multiply, which the others give away what they have for it; 0: none.
@@ -36,7 +38,7 @@ public:
   mlir::Value allBarriers() { return barriers; }
   /// Waits for what a stage is filled with.
   void await(const Turn &turn);
-  /// A warpgroup has done with a stage, for all blocks that fill it; `where`, if that is not always so.
+  /// A warpgroup, or warp, has done with a stage, for all blocks that fill it; `where`, if that is not always so.
   void release(mlir::Value stage, mlir::Value where = {});
 
   /// A barrier of those that multiply.
@@ -46,7 +48,7 @@ public:
   void awaitTold();
 
 private:
-  static constexpr int64_t threadsOfGroup = 128;
+  static constexpr int64_t threadsOfGroup = 128, threadsOfWarp = 32;
 
   Turn beforeFirst(int64_t parity) { return {b.index(tile.stages - 1), b.integer(b.getI32Type(), parity)}; }
   void byThread(int64_t number, llvm::function_ref<void()> make);
@@ -57,8 +59,9 @@ private:
   KernelBuilder &kernel;
   CodeBuilder &b;
   const bool mayTell;
+  const int64_t threadsOfUser; ///< of whom one says when they have done with a stage
   mlir::Value barriers;
-  mlir::Value isFirstOfGroup; ///< of those that multiply
+  mlir::Value isFirstOfUser; ///< of those that multiply
 };
 
 } // namespace hloc

@@ -88,20 +88,67 @@ SmallVector<Value> WarpgroupProduct::addPromoted(Value rows, Value columns, Valu
                                                  SmallVectorImpl<Value> &made) {
   SmallVector<Value> added(sums);
   ContractionValues values(b, plan);
-  for (int64_t number = 0; number < tile.threadRows / 2; ++number)
-    for (int64_t first = 0; first < tile.columnsOfGroup(); first += tile.columnsPromoted()) {
-      const Part part{number, first, tile.columnsPromoted()};
+  for (int64_t number = 0; number < tile.threadRows / 2; ++number) {
+    SmallVector<Value> words;
+    if (plan.holdsRows())
+      words = loadWords(rows, number, 0, tile.depth);
+    for (int64_t first = 0; first < tile.columnsOfGroup(); first += plan.columnsPromoted()) {
+      const Part part{number, first, plan.columnsPromoted()};
       const SmallVector<Value *> own = sumsOf(part, added);
-      made = start(rows, columns, part, 0, 0, 0, made, /*areAnew=*/true);
+      made = plan.holdsRows()
+                 ? startHeld(words, columns, part, stepsOf(plan.columns, 0), made, /*areAnew=*/true)
+                 : start(rows, columns, part, 0, 0, 0, made, /*areAnew=*/true);
       made = awaitProducts(b, made);
       for (auto [sum, value] : llvm::zip_equal(own, made))
         *sum = values.add(*sum, value);
       xla_gpu::KeepOp::create(b, valuesOf(own));
     }
+  }
   return added;
 }
 
+/// While half of a step's terms are multiplied, the other half's rows are loaded.
+SmallVector<Value> WarpgroupProduct::addHalves(Value rows, Value columns, ValueRange sums) {
+  SmallVector<Value> made(sums);
+  const SmallVector<int64_t> steps = stepsOf(plan.columns, 0);
+  const size_t ofHalf = std::max<size_t>(steps.size() / 2, 1);
+  for (int64_t number = 0; number < tile.threadRows / 2; ++number)
+    for (size_t first = 0; first < steps.size(); first += ofHalf) {
+      const Part part{number, 0, tile.columnsOfGroup()};
+      const SmallVector<Value *> own = sumsOf(part, made);
+      xla_gpu::AwaitProductsOp::create(b, TypeRange(), ValueRange(), uint64_t(1));
+      const SmallVector<Value> words =
+          loadWords(rows, number, int64_t(first) * plan.fragmentDepth(), int64_t(first + ofHalf) * plan.fragmentDepth());
+      for (auto [sum, value] : llvm::zip_equal(
+               own, startHeld(words, columns, part, ArrayRef(steps).slice(first, ofHalf), valuesOf(own))))
+        *sum = value;
+    }
+  return made;
+}
+
+SmallVector<Value> WarpgroupProduct::loadWords(Value rows, int64_t number, int64_t first, int64_t end) {
+  constexpr int64_t words = 4;
+  SmallVector<Value> loaded;
+  for (int64_t term = first; term < end; term += plan.fragmentDepth()) {
+    Value fragment = rowTiles.loadRows(rows, number, term);
+    for (int64_t word = 0; word < words; ++word)
+      loaded.push_back(vector::ExtractOp::create(b, fragment, word));
+  }
+  return loaded;
+}
+
+SmallVector<Value> WarpgroupProduct::startHeld(ValueRange words, Value columns, const Part &part,
+                                               ArrayRef<int64_t> steps, ValueRange sums, bool areAnew) {
+  const Type element = rowTiles.factorsOf(plan.rows), other = columnTiles.factorsOf(plan.columns);
+  auto made = xla_gpu::MultiplyHeldOp::create(b, TypeRange(sums), words, columns, firstOf(plan.columns, part, 0), sums,
+                                              element, element == other ? TypeAttr() : TypeAttr::get(other),
+                                              layoutOf(plan.columns), steps, areAnew);
+  return SmallVector<Value>(made.getResults());
+}
+
 SmallVector<Value> WarpgroupProduct::add(Value rows, Value columns, ValueRange sums, int64_t terms) {
+  if (plan.holdsRows())
+    return addHalves(rows, columns, sums);
   SmallVector<Value> made(sums);
   const FactorPieces pieces = plan.pieces();
   // The smallest first.
@@ -124,12 +171,9 @@ SmallVector<Value> WarpgroupProduct::addHeld(ArrayRef<SmallVector<Value, 1>> row
         held.push_back(vector::ExtractOp::create(b, piece, word));
       steps.push_back(step);
     }
-  const SmallVector<Value *> own = sumsOf({0, 0, numColumns}, made);
-  const SmallVector<Value> before = valuesOf(own);
-  auto product =
-      xla_gpu::MultiplyHeldOp::create(b, TypeRange(ValueRange(before)), held, columns, firstOf(plan.columns, {}, 0),
-                                      before, columnTiles.factorsOf(plan.columns), layoutOf(plan.columns), steps);
-  for (auto [sum, value] : llvm::zip_equal(own, product.getResults()))
+  const Part part{0, 0, numColumns};
+  const SmallVector<Value *> own = sumsOf(part, made);
+  for (auto [sum, value] : llvm::zip_equal(own, startHeld(held, columns, part, steps, valuesOf(own))))
     *sum = value;
   return made;
 }

@@ -17,7 +17,8 @@ public:
         rowTiles(plan, kernel, element, stageOfRows), columnTiles(plan, kernel, element, stageOfColumns) {}
 
   /// Starts to add the products of all terms in the tiles to a thread's sums, by row and column; of pieces of factors,
-  /// those of all but the first to sums behind the others.
+  /// those of all but the first to sums behind the others. Of rows that the plan holds, all products but the last are
+  /// there then.
   /// `terms`: how many of them, a multiple of those of one product; 0: all.
   llvm::SmallVector<mlir::Value> add(mlir::Value rows, mlir::Value columns, mlir::ValueRange sums, int64_t terms = 0);
   /// The same of tiles whose sums are promoted: those of the tiles' terms begin with nothing and are waited for, a part
@@ -47,6 +48,12 @@ private:
   /// Starts the product of a part of both tiles.
   llvm::SmallVector<mlir::Value> start(mlir::Value rows, mlir::Value columns, const Part &part, unsigned ofRows,
                                        unsigned ofColumns, int64_t terms, mlir::ValueRange sums, bool areAnew = false);
+  /// Starts the product of a part of the columns by the words of rows in registers, for the terms of `steps`.
+  llvm::SmallVector<mlir::Value> startHeld(mlir::ValueRange words, mlir::Value columns, const Part &part,
+                                           llvm::ArrayRef<int64_t> steps, mlir::ValueRange sums, bool areAnew = false);
+  /// Those of 64 rows number `number`, of all terms from `first` on to `end`.
+  llvm::SmallVector<mlir::Value> loadWords(mlir::Value rows, int64_t number, int64_t first, int64_t end);
+  llvm::SmallVector<mlir::Value> addHalves(mlir::Value rows, mlir::Value columns, mlir::ValueRange sums);
   void addPieces(mlir::Value rows, mlir::Value columns, unsigned ofRows, unsigned ofColumns, int64_t terms,
                  llvm::MutableArrayRef<mlir::Value> sums);
 

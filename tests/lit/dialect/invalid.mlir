@@ -235,6 +235,14 @@ func.func @fragments_of_words(%t: tensor<1024xf32>, %i: index) -> vector<4xi32> 
 
 // -----
 
+func.func @fragments_swapped(%t: tensor<1024xbf16>, %i: index, %c: i1) -> vector<4xi32> {
+  // expected-error @+1 {{swaps rows of what are no transposed bytes}}
+  %a = xla_gpu.load_fragments %t[%i] transposed swapped %c : tensor<1024xbf16>
+  return %a : vector<4xi32>
+}
+
+// -----
+
 func.func @fragments_of_doubles(%t: tensor<1024xf64>, %i: index) -> vector<4xi32> {
   // expected-error @+1 {{cannot load fragments of 'f64'}}
   %a = xla_gpu.load_fragments %t[%i] : tensor<1024xf64>

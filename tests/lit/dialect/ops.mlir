@@ -79,6 +79,23 @@ func.func @fragments(%t: tensor<1024xbf16>, %i: index, %c: vector<4xf32>) -> vec
   return %d : vector<4xf32>
 }
 
+// CHECK-LABEL: func.func @fragments_of_bytes
+func.func @fragments_of_bytes(%t: tensor<1024xi8>, %i: index, %c: i1) -> vector<4xi32> {
+  // CHECK: xla_gpu.load_fragments %arg0[%arg1] transposed swapped %arg2 : tensor<1024xi8>
+  %a = xla_gpu.load_fragments %t[%i] transposed swapped %c : tensor<1024xi8>
+  return %a : vector<4xi32>
+}
+
+// CHECK-LABEL: func.func @held_rows
+func.func @held_rows(%t: tensor<1024xi8>, %i: index, %w: i32, %s: f32, %b: tensor<4xi64>, %c: i1) -> f32 {
+  // CHECK: xla_gpu.multiply_held(%arg2, %arg2, %arg2, %arg2), %arg0[%arg1], (%arg3, %arg3, %arg3, %arg3) {anew, element = f8E4M3FN, rhsElement = f8E5M2,
+  %r:4 = xla_gpu.multiply_held(%w, %w, %w, %w), %t[%i], (%s, %s, %s, %s) {anew, element = f8E4M3FN, rhsElement = f8E5M2,
+      rhsLayout = array<i64: 16, 1024, 128, 0>, rhsSteps = array<i64: 0>} : tensor<1024xi8>, f32, f32, f32, f32
+  // CHECK: xla_gpu.arrive %arg4[%arg1] in 2 for_warp if %arg5 : tensor<4xi64>
+  xla_gpu.arrive %b[%i] in 2 for_warp if %c : tensor<4xi64>
+  return %r#0 : f32
+}
+
 // CHECK-LABEL: func.func @fragments_of_other_widths
 func.func @fragments_of_other_widths(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xi32>, %f: vector<4xf32>,
                                      %x: vector<4xf64>, %y: vector<2xf64>) -> (vector<4xi32>, vector<4xf32>, vector<4xf64>) {

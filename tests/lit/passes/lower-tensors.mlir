@@ -160,6 +160,18 @@ func.func @fragments_of_bytes(%i: index) -> vector<4xi32> {
   return %a : vector<4xi32>
 }
 
+// CHECK-LABEL: func @fragments_of_bytes_swapped(
+// CHECK-SAME: %[[C:[^ :]*]]: i1
+func.func @fragments_of_bytes_swapped(%i: index, %c: i1) -> vector<4xi32> {
+  %t = xla_gpu.allocate_shared : tensor<1024xi8>
+  // CHECK: %[[EVEN:.*]] = llvm.mlir.constant(25632 : i32)
+  // CHECK: %[[SWAPPED:.*]] = llvm.mlir.constant(8292 : i32)
+  // CHECK: %[[S:.*]] = arith.select %[[C]], %[[SWAPPED]], %[[EVEN]]
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"(%{{.*}}, %{{.*}}, %[[S]])
+  %a = xla_gpu.load_fragments %t[%i] transposed swapped %c : tensor<1024xi8>
+  return %a : vector<4xi32>
+}
+
 #times2 = #xla_gpu.indexing_map<"(d0) -> (d0 * 2), domain: d0 in [0, 31]">
 // CHECK-LABEL: func @copies(
 // CHECK-SAME: %[[IN:[^ :]*]]: !llvm.ptr {{[^,]*}}, %[[I:[^ :]*]]: index {{[^,]*, [^,]*}}, %[[C:[^ :]*]]: i1

@@ -32,6 +32,52 @@ func.func @long(%x: f32) -> f32 {
   return %r : f32
 }
 
+// As many as are asked for, and one that is left.
+// CHECK-LABEL: func @together(
+// CHECK: scf.for %{{.*}} = %c0 to %c99 step %c3
+// CHECK-COUNT-3: math.exp
+// CHECK-NOT: math.exp
+// CHECK: }
+// CHECK: math.exp
+// CHECK-NOT: math.exp
+// CHECK: return
+func.func @together(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  %r = scf.for %i = %c0 to %c100 step %c1 iter_args(%a = %x) -> (f32) {
+    %n = math.exp %a : f32
+    scf.yield %n : f32
+  } {xla_gpu.unroll = 3 : i64}
+  return %r : f32
+}
+
+// But not any number.
+// CHECK-LABEL: func @many_together(
+// CHECK: scf.for %{{.*}} = %c0 to %c1000000 step %c64
+// CHECK-LABEL: func @one_by_one(
+// CHECK: scf.for %{{.*}} = %c0 to %c100 step %c1
+func.func @many_together(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %end = arith.constant 1000000 : index
+  %r = scf.for %i = %c0 to %end step %c1 iter_args(%a = %x) -> (f32) {
+    %n = math.exp %a : f32
+    scf.yield %n : f32
+  } {xla_gpu.unroll = 1000000000 : i64}
+  return %r : f32
+}
+func.func @one_by_one(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  %r = scf.for %i = %c0 to %c100 step %c1 iter_args(%a = %x) -> (f32) {
+    %n = math.exp %a : f32
+    scf.yield %n : f32
+  } {xla_gpu.unroll = -2 : i64}
+  return %r : f32
+}
+
 // A power is as long as five of these.
 // CHECK-LABEL: func @powers(
 // CHECK: scf.for %{{.*}} = %c0 to %c100 step %c4

@@ -146,7 +146,7 @@ TEST_CASE("contraction: 16-bit floats are multiplied on tensor cores, where ther
   CHECK(large.contraction().splits == 1);
   // A tile of factors as they are stored, and a quarter of the results at a time, rows 8 elements apart.
   CHECK(large.contraction().outputVector == 8);
-  CHECK(large.contraction().outputRowsOfThread() == 2);
+  CHECK(large.contraction().outputLinesOfThread() == 2);
   const int64_t stages = large.contraction().tile.stages;
   CHECK(stages > 1);
   CHECK(large.contraction().sharedBytes() == uint64_t(stages * (128 + 256) * 64 * 2 + 32 * 264 * 2));

@@ -135,9 +135,12 @@ TEST_CASE("warpgroups: what tensor maps cannot copy, threads do") {
                                 "rhs_contracting_dims={0}";
   CHECK_FALSE(mayHave(converted, By::Ring));
   CHECK(mayHave(converted, By::Groups));
-  // Of bytes, both sides have to lie along their sums; f64 has none.
+  // Of bytes, one side has to lie along its sums; f64 has none.
   CHECK(mayHave(product(256, 256, 512, false, true, "s8", "s32"), By::Ring));
-  CHECK_FALSE(mayHave(product(256, 256, 512, false, false, "s8", "s32"), By::Groups));
+  CHECK(mayHave(product(256, 256, 512, false, false, "s8", "s32"), By::Ring));
+  CHECK(mayHave(product(256, 256, 512, true, true, "s8", "s32"), By::Ring));
+  for (By by : {By::Groups, By::Ring, By::RingOfTwo})
+    CHECK_FALSE(mayHave(product(256, 256, 512, true, false, "s8", "s32"), by));
   CHECK_FALSE(mayHave(product(256, 256, 512, false, true, "f64", "f64"), By::Groups));
   // Blocks of rows that do not come in pairs copy for themselves.
   CHECK_FALSE(mayHave(product(64, 256, 512), By::RingOfTwo));
@@ -171,8 +174,8 @@ TEST_CASE("warpgroups: f8 is multiplied as it is, and sums are promoted after ea
       CHECK(plan.rows.map->recipe.type == TensorMapType::U8);
       CHECK(plan.rows.map->recipe.swizzle == TensorMapSwizzle::Bytes128);
       // Registers for sums, and for those of at most 64 rows by 128 columns that are added to them.
-      CHECK(plan.wantedRegisters() >= plan.sums() + planned.tile().columnsPromoted() / 2);
-      CHECK(planned.tile().columnsPromoted() <= 128);
+      CHECK(plan.wantedRegisters() >= plan.sums() + plan.columnsPromoted() / 2);
+      CHECK(plan.columnsPromoted() <= 128);
       CHECK(plan.registersOfConsumers() >= plan.wantedRegisters());
     }
   const std::string mixed = "a = f8e5m2[256,512] parameter(0) b = f8e4m3fn[256,512] parameter(1) ROOT d = f32[256,256] "
@@ -214,12 +217,56 @@ TEST_CASE("warpgroups: sums of f8 are not promoted where more bits are asked for
   // Other floats of a byte.
   CHECK_FALSE(mayPromote(product(256, 256, 512, false, true, "f8e4m3fnuz", "f32")));
   CHECK_FALSE(mayPromote(product(256, 256, 512, false, true, "f8e3m4", "f32")));
-  // Across sums, and short ones.
-  CHECK_FALSE(mayPromote(product(256, 256, 512, false, false, "f8e4m3fn", "f32")));
+  // Both across sums, and short ones.
+  CHECK(mayPromote(product(256, 256, 512, false, false, "f8e4m3fn", "f32")));
+  CHECK_FALSE(mayPromote(product(256, 256, 512, true, false, "f8e4m3fn", "f32")));
   CHECK_FALSE(mayPromote(product(256, 256, 64, false, true, "f8e4m3fn", "f32")));
   CHECK(mayPromote(product(256, 256, 80, false, true, "f8e4m3fn", "f32")));
   for (const char *target : {"sm_89", "sm_90", "sm_100a"})
     CHECK_FALSE(Planned(product(4096, 4096, 4096, false, true, "f8e4m3fn", "f32"), target).tile().promotes);
+}
+
+TEST_CASE("warpgroups: bytes that lie across their sums are held, as rows") {
+  for (const char *type : {"s8", "f8e4m3fn"}) {
+    const bool isFloat = type[0] == 'f';
+    const std::string result = isFloat ? "f32" : "s32";
+    Planned right(product(2048, 4096, 1024, false, false, type, result));
+    INFO(right.text());
+    // What lies side by side in the result is rows, whose results are stored in pairs.
+    const ContractionPlan &plan = right.contraction();
+    REQUIRE(plan.holdsRows());
+    CHECK(right.tile().hasProducer);
+    CHECK(plan.rows.operand == 1);
+    CHECK(plan.rows.size == 4096);
+    CHECK(plan.columns.alongDepth);
+    CHECK(plan.storesColumns);
+    CHECK(plan.areColumnsOfOutputs());
+    CHECK(plan.outputVector == 0);
+    // 128 bytes of neighbours for each term.
+    CHECK(plan.rows.map->recipe.box == std::vector<uint32_t>{uint32_t(plan.panelOf(plan.rows)), 128});
+    CHECK(plan.wordsOfHeld() == 16);
+    CHECK(plan.wantedRegisters() >= plan.sums() + plan.wordsOfHeld());
+    CHECK(plan.registersOfConsumers() >= plan.wantedRegisters());
+    CHECK(plan.columnsPromoted() <= (plan.results() >= 128 ? 64 : 128));
+    // The left side's are rows anyway.
+    Planned left(product(2048, 4096, 1024, true, true, type, result));
+    REQUIRE(left.contraction().holdsRows());
+    CHECK(left.contraction().rows.operand == 0);
+    CHECK_FALSE(left.contraction().storesColumns);
+    // Along their sums, nothing is held.
+    CHECK_FALSE(Planned(product(2048, 4096, 1024, false, true, type, result)).contraction().holdsRows());
+    for (const char *target : {"sm_90", "sm_120"})
+      CHECK_FALSE(Planned(product(2048, 4096, 1024, false, false, type, result), target).contraction().holdsRows());
+  }
+  CHECK_FALSE(Planned(product(2048, 4096, 1024)).contraction().holdsRows());
+  // No more than 36 KiB of results are in shared memory at a time, of columns.
+  Planned narrow(product(2048, 4096, 1024, false, false, "f8e4m3fn", "bf16"));
+  const ContractionPlan &plan = narrow.contraction();
+  REQUIRE(plan.areColumnsOfOutputs());
+  CHECK(plan.outputVector == 8);
+  CHECK(plan.outputStride() == narrow.tile().rows() + 8);
+  CHECK(plan.outputElements() == plan.outputStride() * 4 * plan.outputLinesOfThread());
+  CHECK(2 * plan.outputElements() <= 36 << 10);
 }
 
 TEST_CASE("warpgroups: f8 takes about half the time of 16 bits, and wider tiles hide what is added") {

@@ -30,25 +30,38 @@ struct LayOut : PassRun {
 
 using Factor = std::pair<std::vector<int64_t>, bool>;
 const char *const plain = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+/// Which warpgroups multiply as it lies only along the sums.
+const std::string tf32 = ", algorithm=dot_tf32_tf32_f32";
 
 } // namespace
 
-TEST_CASE("large factors of bytes are copied along their sums, those that lie so are not") {
+TEST_CASE("large factors of tf32 are copied along their sums, those that lie so are not") {
+  const std::string square = "f32[4096,4096]";
+  LayOut p(dotOf(square, square, square, plain + tf32));
+  CHECK(p.result == PassResult::Changed);
+  CHECK(p.factor(0) == Factor{{1, 0}, false});
+  CHECK(p.factor(1) == Factor{{0, 1}, true});
+  // Nothing is left to do.
+  CHECK(p.run(layOutFactors) == PassResult::Unchanged);
+  CHECK(LayOut(dotOf(square, square, square, "lhs_contracting_dims={1}, rhs_contracting_dims={1}" + tf32)).result ==
+        PassResult::Unchanged);
+  // Both across.
+  LayOut both(dotOf(square, square, square, "lhs_contracting_dims={0}, rhs_contracting_dims={0}" + tf32));
+  CHECK(both.factor(0) == Factor{{0, 1}, true});
+  CHECK(both.factor(1) == Factor{{0, 1}, true});
+}
+
+TEST_CASE("of bytes, one factor is copied where both lie across their sums") {
   for (const char *type : {"s8", "u8", "f8e4m3fn", "f8e5m2"}) {
     const std::string square = std::string(type) + "[4096,4096]";
     const std::string result = type[0] == 'f' ? "f32[4096,4096]" : "s32[4096,4096]";
-    LayOut p(dotOf(square, square, result, plain));
-    CHECK(p.result == PassResult::Changed);
-    CHECK(p.factor(0) == Factor{{1, 0}, false});
-    CHECK(p.factor(1) == Factor{{0, 1}, true});
-    // Nothing is left to do.
-    CHECK(p.run(layOutFactors) == PassResult::Unchanged);
-    CHECK(LayOut(dotOf(square, square, result, "lhs_contracting_dims={1}, rhs_contracting_dims={1}")).result ==
-          PassResult::Unchanged);
-    // Both across.
+    for (const char *attributes : {plain, "lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+                                   "lhs_contracting_dims={0}, rhs_contracting_dims={1}"})
+      CHECK(LayOut(dotOf(square, square, result, attributes)).result == PassResult::Unchanged);
     LayOut both(dotOf(square, square, result, "lhs_contracting_dims={0}, rhs_contracting_dims={0}"));
-    CHECK(both.factor(0) == Factor{{0, 1}, true});
-    CHECK(both.factor(1) == Factor{{0, 1}, true});
+    CHECK(both.factor(0).second != both.factor(1).second);
+    CHECK(both.factor(both.factor(0).second ? 0 : 1) == Factor{{0, 1}, true});
+    CHECK(both.run(layOutFactors) == PassResult::Unchanged);
   }
 }
 
@@ -63,11 +76,11 @@ TEST_CASE("what would not be faster stays: small factors, 16 bits, targets that 
 }
 
 TEST_CASE("a batch becomes major, and several sums have the order of the other factor") {
-  LayOut batch(dotOf("s8[8,2048,2048]", "s8[2048,8,2048]", "s32[8,2048,2048]",
-                     "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}"));
+  LayOut batch(dotOf("f32[8,2048,2048]", "f32[2048,8,2048]", "f32[8,2048,2048]",
+                     "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}" + tf32));
   CHECK(batch.factor(1) == Factor{{0, 2, 1}, true});
-  LayOut two(dotOf("s8[4096,64,64]{1,2,0}", "s8[64,64,4096]", "s32[4096,4096]",
-                   "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}"));
+  LayOut two(dotOf("f32[4096,64,64]{1,2,0}", "f32[64,64,4096]", "f32[4096,4096]",
+                   "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}" + tf32));
   CHECK(two.factor(0) == Factor{{1, 2, 0}, false});
   CHECK(two.factor(1) == Factor{{0, 1, 2}, true});
 }
@@ -75,11 +88,11 @@ TEST_CASE("a batch becomes major, and several sums have the order of the other f
 TEST_CASE("dots share the copy of a factor") {
   LayOut p(R"(HloModule m
 ENTRY entry {
-  x = s8[4096,4096] parameter(0)
-  z = s8[4096,4096] parameter(1)
-  w = s8[4096,4096] parameter(2)
-  d = s32[4096,4096] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  e = s32[4096,4096] dot(z, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  x = f32[4096,4096] parameter(0)
+  z = f32[4096,4096] parameter(1)
+  w = f32[4096,4096] parameter(2)
+  d = f32[4096,4096] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, algorithm=dot_tf32_tf32_f32
+  e = f32[4096,4096] dot(z, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, algorithm=dot_tf32_tf32_f32
   ROOT t = tuple(d, e)
 }
 )");
@@ -90,13 +103,9 @@ ENTRY entry {
 
 TEST_CASE("results stay what they are") {
   // Small enough for the interpreter, and large enough to be copied.
-  for (const char *attributes : {plain, "lhs_contracting_dims={0}, rhs_contracting_dims={1}"}) {
-    const bool isPlain = attributes == plain;
-    PassRun p(dotOf(isPlain ? "s8[256,1024]" : "s8[1024,256]", isPlain ? "s8[1024,256]" : "s8[256,1024]",
-                    "s32[256,256]", attributes));
-    p.context.target = *findTarget("sm_90a");
-    const std::unique_ptr<HloModule> before = cloneModule(*p.module);
-    CHECK(p.run(layOutFactors) == PassResult::Changed);
-    CHECK(resultDifference(*before, *p.module) == "");
-  }
+  PassRun p(dotOf("s8[1024,512]", "s8[1024,512]", "s32[512,512]", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"));
+  p.context.target = *findTarget("sm_90a");
+  const std::unique_ptr<HloModule> before = cloneModule(*p.module);
+  CHECK(p.run(layOutFactors) == PassResult::Changed);
+  CHECK(resultDifference(*before, *p.module) == "");
 }
