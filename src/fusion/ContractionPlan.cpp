@@ -181,8 +181,8 @@ private:
     if (stages > most)
       return fmt::format("there are no more than {} stages", most);
     beginTile(tile);
-    if (tile.cluster > 1 && plan.rowTiles() % tile.cluster != 0)
-      return "blocks of rows do not come in pairs";
+    if (!chooseShared())
+      return "no blocks of rows or columns come in pairs that share what can be halved";
     if (tile.hasProducer && (stages == 1 || !sides.chooseMaps()))
       return stages == 1 ? "a ring has two stages at least"
                          : "tensor maps cannot copy what sides are made of: matrices of parameters, of 8 or 16 bits, "
@@ -245,7 +245,7 @@ private:
     const Way best = *llvm::min_element(ways, [&](const Way &a, const Way &b) { return weight(a) < weight(b); });
     beginTile(best.tile);
     if (best.tile.hasProducer)
-      (void)sides.chooseMaps();
+      (void)(chooseShared() && sides.chooseMaps());
     else if (best.tile.stages > 1)
       sides.chooseCopies();
     plan.tile.stages = best.tile.stages;
@@ -301,9 +301,23 @@ private:
     }
   }
 
+  /// What blocks of a cluster share, if they are several: the larger side, where the other side's tiles come in as many.
+  /// Each copies as many panels of its tile, or of the rows of a panel that lie along their sums.
+  bool chooseShared() {
+    ContractionTile &tile = plan.tile;
+    auto mayShare = [&](bool areRows, int64_t tilesOfOther) {
+      return tilesOfOther % tile.cluster == 0 && llvm::all_of(plan.sides(), [&](const ContractionSide *side) {
+               return plan.isOfRows(*side) != areRows || side->alongDepth ||
+                      plan.stride(*side) / plan.panelOf(*side) % tile.cluster == 0;
+             });
+    };
+    const bool mayShareColumns = mayShare(false, plan.rowTiles()), mayShareRows = mayShare(true, plan.columnTiles());
+    tile.sharesRows = tile.cluster > 1 && mayShareRows && (tile.rows() > tile.columns() || !mayShareColumns);
+    return mayShareColumns || mayShareRows;
+  }
+
   void forEachRing(llvm::ArrayRef<int64_t> parts, llvm::function_ref<void(const TileTime &)> visit) {
-    // Of the columns' panels, or of their rows, each block of a cluster copies as many.
-    if (!sides.chooseMaps() || plan.rowTiles() % plan.tile.cluster != 0)
+    if (!chooseShared() || !sides.chooseMaps())
       return;
     for (plan.tile.stages = 2; plan.tile.stages <= mostStagesOfRing; ++plan.tile.stages)
       for (int64_t splits : parts) {

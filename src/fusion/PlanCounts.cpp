@@ -368,7 +368,7 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
                                 : isTested(plan, *side) ? instructionsOfCopy + instructionsOfTest
                                                         : instructionsOfCopy);
     waits += side->copied ? 0 : waitsOf(plan, *side, ofThread, isMadeOfLoads(plan, *side));
-    const double times = plan.isOfRows(*side) ? 1 : 1 / double(tile.cluster); // others copy the rest
+    const double times = 1 / double(plan.copiersOf(*side)); // others copy the rest
     counts.reads.push_back({hero, side->operand, tiles * steps * elements * times, side->spread});
     const unsigned pieces = plan.piecesOf(*side);
     // Copies are written by lines of global memory: of short rows there are more.

@@ -368,7 +368,9 @@ std::string ContractionPlan::toString() const {
       " and ");
   if (tile.hasProducer)
     os << fmt::format(" by tensor maps in a ring of {} stages{}", tile.stages,
-                      tile.cluster > 1 ? ", columns for a neighbour, too" : "");
+                      tile.cluster == 1 ? ""
+                      : tile.sharesRows ? ", rows for a neighbour, too"
+                                        : ", columns for a neighbour, too");
   else if (tile.stages > 1)
     os << fmt::format(" in {} stages", tile.stages);
   if (rounds > 1)

@@ -114,8 +114,7 @@ std::optional<TileMap> findTileMap(const ContractionPlan &plan, const Contractio
   };
   const TileMap::Dim alongSide{TileMap::Along::Side, lines->size}, alongDepth{TileMap::Along::Depth, terms->size};
   const Line &inner = side.alongDepth ? *terms : *lines, &outer = side.alongDepth ? *lines : *terms;
-  const int64_t lineTile =
-      plan.isOfRows(side) ? plan.tile.rows() : plan.tile.columns() / (side.alongDepth ? plan.tile.cluster : 1);
+  const int64_t size = plan.stride(side), lineTile = side.alongDepth ? size / plan.copiersOf(side) : size;
   if (inner.distance != 1 || outer.distance <= 0)
     return std::nullopt;
   add(side.alongDepth ? alongDepth : alongSide, 1, panel);

@@ -1,9 +1,9 @@
 // Factors of a dot that lie across its sums, where tensor cores multiply such only if threads turn them over on the way
 // -> copies that lie along the sums, which warpgroups multiply as they lie. Elements of 16 bits need none: these are
-// multiplied both ways.
+// multiplied both ways. Of bytes one factor may lie across.
 //
-//   d = s32[m,n] dot(s8[m,k] x, s8[k,n]{1,0} y)   ->   c = s8[k,n]{0,1} copy(y)
-//                                                      d = s32[m,n] dot(x, c)
+//   d = s32[m,n] dot(s8[k,m] x, s8[k,n] y), over k   ->   c = s8[k,m]{0,1} copy(x)
+//                                                         d = s32[m,n] dot(c, y), over k
 //
 // By the model of the search: a copy stays where its kernel and that of the dot take less time than that of the dot
 // alone.

@@ -45,8 +45,9 @@ struct ContractionTile {
   /// Does one more warpgroup copy the tiles by tensor maps, into stages that are a ring, for those that multiply?
   bool hasProducer = false;
   /// Of a ring: blocks of a cluster, which have neighbouring rows, the same columns, and of these each copies a part
-  /// for all (multicast).
+  /// for all (multicast); or neighbouring columns, and the same rows.
   int64_t cluster = 1;
+  bool sharesRows = false;
   /// Of a side's tile in shared memory: one is filled while others are multiplied. One alone is filled between two
   /// barriers.
   int64_t stages = 1;
@@ -217,6 +218,8 @@ struct ContractionPlan {
     const llvm::SmallVector<unsigned> &dims = storesColumns ? rows.dims : columns.dims;
     return dims.empty() ? std::nullopt : std::optional(dims.back());
   }
+  /// Blocks of a cluster that each copy a part of a side's tile for all.
+  int64_t copiersOf(const ContractionSide &side) const { return isOfRows(side) == tile.sharesRows ? tile.cluster : 1; }
   /// As if that product were alone.
   ContractionPlan ofProduct(unsigned number) const;
   /// Where tiles of warpgroups start in shared memory: swizzles are a matter of addresses.

@@ -36,18 +36,20 @@ AffineExpr partOf(const ContractionPlan &plan, const KernelBuilder &kernel) {
 int64_t rowTilesTogether(const ContractionPlan &plan) {
   constexpr int64_t most = 8, fewColumnTiles = 16;
   if (plan.ragged || plan.columnTiles() <= fewColumnTiles)
-    return plan.tile.cluster;
+    return plan.tile.sharesRows ? 1 : plan.tile.cluster;
   return std::min(most, plan.rowTiles() & -plan.rowTiles());
 }
 
-/// The block's tile, and the step of its part of the sums.
+/// The block's tile, and the step of its part of the sums. Blocks that share rows follow each other.
 TilePlace placeOf(const ContractionPlan &plan, const KernelBuilder &kernel) {
-  const int64_t ofBatch = plan.rowTiles() * plan.columnTiles(), rows = rowTilesTogether(plan);
+  const int64_t ofBatch = plan.rowTiles() * plan.columnTiles(), rows = rowTilesTogether(plan),
+                columns = plan.tile.sharesRows ? plan.tile.cluster : 1;
   AffineExpr tile = kernel.block() % plan.tiles(), inBatch = tile % ofBatch,
-             together = inBatch % (rows * plan.columnTiles()),
+             together = inBatch % (rows * plan.columnTiles()), ofCluster = together.floorDiv(columns),
              step = getAffineDimExpr(kernel.idVariables().size(), kernel.context());
-  return {tile.floorDiv(ofBatch), inBatch.floorDiv(rows * plan.columnTiles()) * rows + together % rows,
-          together.floorDiv(rows), partOf(plan, kernel) * plan.stepsOfSplit() + step, plan.stepsOfSplit()};
+  return {tile.floorDiv(ofBatch), inBatch.floorDiv(rows * plan.columnTiles()) * rows + ofCluster % rows,
+          ofCluster.floorDiv(rows) * columns + together % columns, partOf(plan, kernel) * plan.stepsOfSplit() + step,
+          plan.stepsOfSplit()};
 }
 
 class ContractionEmitter : ContractionThreads {

@@ -400,7 +400,7 @@ Value OperandTile::copyChunk(const Group &group, Value number, Value shared, Val
 void OperandTile::copyInBulk(unsigned number, Value step, Value shared, Value stage, Value barriers) {
   const TileMap &map = *side.map;
   // Of what the blocks of a cluster share, each has a part: of panels, or of the rows of the only one.
-  const int64_t blocks = plan.isOfRows(side) ? 1 : tile.cluster, panel = plan.panelOf(side),
+  const int64_t blocks = plan.copiersOf(side), panel = plan.panelOf(side),
                 inRow = side.alongDepth ? tile.depth : tileSize(side),
                 rows = side.alongDepth ? tileSize(side) : tile.depth;
   const int64_t partOfSide = tileSize(side) / blocks, copies = inRow / panel / (side.alongDepth ? 1 : blocks);

@@ -9,7 +9,7 @@ namespace hloc {
 /// barriers: number `stage` for what it is filled with to be there, and behind all of these, for the stage to be free.
 class TileRing {
 public:
-  /// `tile`: how many stages there are, who multiplies, and for how many blocks of a cluster columns are copied.
+  /// `tile`: how many stages there are, who multiplies, and for how many blocks of a cluster a side is copied.
   /// `mayTell`: may those that multiply tell something, for which there is one more barrier? `areLoaded`: does each warp
   /// load of stages what it multiplies, so that it has to say itself when it has done so?
   TileRing(const ContractionTile &tile, KernelBuilder &kernel, bool mayTell = false, bool areLoaded = false)

@@ -142,8 +142,33 @@ TEST_CASE("warpgroups: what tensor maps cannot copy, threads do") {
   for (By by : {By::Groups, By::Ring, By::RingOfTwo})
     CHECK_FALSE(mayHave(product(256, 256, 512, true, false, "s8", "s32"), by));
   CHECK_FALSE(mayHave(product(256, 256, 512, false, true, "f64", "f64"), By::Groups));
-  // Blocks of rows that do not come in pairs copy for themselves.
-  CHECK_FALSE(mayHave(product(64, 256, 512), By::RingOfTwo));
+  // Blocks that do not come in pairs copy for themselves.
+  CHECK(mayHave(product(64, 256, 512), By::RingOfTwo));
+  CHECK_FALSE(mayHave(product(64, 128, 512), By::RingOfTwo));
+}
+
+TEST_CASE("warpgroups: two blocks share the larger side, if the other one's tiles come in pairs") {
+  struct Case {
+    int64_t m, n, rows, columns;
+    bool sharesRows;
+  };
+  for (const Case &one : {Case{512, 512, 128, 256, false}, Case{512, 512, 256, 128, true}, Case{384, 512, 128, 256, true},
+                          Case{512, 384, 256, 128, false}, Case{512, 512, 128, 128, false}}) {
+    INFO(one.m << " by " << one.n << ", " << one.rows << "x" << one.columns);
+    const Planned entry(product(one.m, one.n, 1024));
+    PlanContext plans;
+    plans.choices.tile = TileSizes{one.rows, one.columns, 64, 3, TileSizes::By::RingOfTwo};
+    DiagnosticEngine diagnostics;
+    const auto made = planFusion(*entry.graph, {}, *findTarget("sm_90a"), diagnostics, plans);
+    REQUIRE(succeeded(made));
+    const auto &plan = std::get<ContractionPlan>(std::get<KernelPlan>(made->steps.front()).plan);
+    REQUIRE(plan.tile.cluster == 2);
+    CHECK(plan.tile.sharesRows == one.sharesRows);
+    CHECK(plan.copiersOf(plan.rows) == (one.sharesRows ? 2 : 1));
+    CHECK(plan.copiersOf(plan.columns) == (one.sharesRows ? 1 : 2));
+    // Of what is shared, each copies half: of rows that lie along their sums half of the rows.
+    CHECK(plan.rows.map->recipe.box[1] == uint32_t(one.sharesRows ? one.rows / 2 : one.rows));
+  }
 }
 
 namespace {
