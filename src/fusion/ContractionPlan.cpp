@@ -301,8 +301,8 @@ private:
     }
   }
 
-  /// What blocks of a cluster share, if they are several: the larger side, where the other side's tiles come in as many.
-  /// Each copies as many panels of its tile, or of the rows of a panel that lie along their sums.
+  /// What blocks of a cluster share, if they are several: the larger side, where the other side's tiles come in as
+  /// many. Each copies as many panels of its tile, or of the rows of a panel that lie along their sums.
   bool chooseShared() {
     ContractionTile &tile = plan.tile;
     auto mayShare = [&](bool areRows, int64_t tilesOfOther) {
@@ -350,7 +350,8 @@ private:
         (tile.hasProducer &&
          std::max<int64_t>(plan.registersOfConsumers(), plannedRegisters(plan)) < plan.wantedRegisters()))
       return std::nullopt;
-    if (plan.sharedBytes() > target.maxSharedBytes || results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
+    if (plan.sharedBytes() > target.maxSharedBytes ||
+        results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
       return std::nullopt;
     return tileTime();
   }
@@ -404,7 +405,8 @@ private:
     KernelCounts counts;
     counts.threadsPerBlock = combiningThreads;
     counts.blocks = llvm::divideCeil(uint64_t(plan.space.shape().numElements()), counts.threadsPerBlock);
-    const double warps = double(llvm::divideCeil(plan.space.shape().numElements(), target.warpSize)), terms = double(depth);
+    const double warps = double(llvm::divideCeil(plan.space.shape().numElements(), target.warpSize)),
+                 terms = double(depth);
     const double products = plan.numProducts();
     counts.instructions = products * warps * terms * ofTerm;
     for (const ContractionSide *side : plan.sides())
@@ -441,7 +443,8 @@ private:
     // As wide as sums are, of all outputs: of several products there may be fewer.
     const size_t arrays =
         plan.splits > 1 ? plan.numProducts() : std::min<size_t>(plan.numProducts(), plan.roots.size());
-    const double written = double(arrays) * double(plan.space.shape().numElements() * plan.splits) * plan.bits / sectorBits;
+    const double written =
+        double(arrays) * double(plan.space.shape().numElements() * plan.splits) * plan.bits / sectorBits;
     counts.sectors += written;
     counts.footprint += written;
     counts.storedSectors = written;
@@ -467,7 +470,7 @@ private:
   const std::optional<TileSizes> wanted; ///< PlanChoices, as are the next ones
   const int64_t parts, rounds;
   MLIRContext *context;
-  std::optional<unsigned> ofOutputs; ///< outputVector
+  std::optional<unsigned> ofOutputs;                        ///< outputVector
   double seconds = std::numeric_limits<double>::infinity(); ///< secondsTaken
 };
 

@@ -1,5 +1,5 @@
-// One idea: a dimension of the result that only one operand has is of its side; what lies side by side in memory decides
-// which side is columns, and along what each is read.
+// One idea: a dimension of the result that only one operand has is of its side; what lies side by side in memory
+// decides which side is columns, and along what each is read.
 
 #include "fusion/ContractionSides.h"
 
@@ -64,9 +64,7 @@ std::optional<Rejection> ContractionSides::find(bool areTurned) {
 std::optional<Rejection> ContractionSides::placeTwins() {
   for (auto [twin, own] : llvm::zip(plan.twins, llvm::drop_begin(factors))) {
     const unsigned operand = twin.side.operand;
-    auto isAlike = [&](unsigned dim) {
-      return dependsOnDim(own[operand].map, dim) == dependsOnDim(map(operand), dim);
-    };
+    auto isAlike = [&](unsigned dim) { return dependsOnDim(own[operand].map, dim) == dependsOnDim(map(operand), dim); };
     if (own[1 - operand].map != map(1 - operand) || own[operand].map.ranges() != map(operand).ranges() ||
         own[operand].map.dims() != map(operand).dims() || !llvm::all_of(llvm::seq(space.rank()), isAlike))
       return Rejection{fmt::format("`{}` reads `{}` in another way than `{}`", twin.hero->name().str(),

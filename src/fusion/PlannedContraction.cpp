@@ -77,8 +77,8 @@ int64_t ContractionPlan::outputStride() const {
 /// With one line of each thread.
 static int64_t outputElementsOfLine(const ContractionPlan &plan) {
   const ContractionTile &tile = plan.tile;
-  return plan.outputStride() * (plan.areColumnsOfOutputs() ? tile.warpColumns * tile.laneColumns()
-                                                           : tile.warpRows * tile.laneRows());
+  return plan.outputStride() *
+         (plan.areColumnsOfOutputs() ? tile.warpColumns * tile.laneColumns() : tile.warpRows * tile.laneRows());
 }
 
 int64_t ContractionPlan::outputLinesOfThread() const {
@@ -86,8 +86,7 @@ int64_t ContractionPlan::outputLinesOfThread() const {
   constexpr int64_t mostBytes = 20 << 10, mostBytesOfColumns = 36 << 10;
   const int64_t most = areColumnsOfOutputs() ? mostBytesOfColumns : mostBytes;
   int64_t lines = areColumnsOfOutputs() ? tile.threadColumns : tile.threadRows;
-  const int64_t bytesOfLine =
-      numProducts() * outputElementsOfLine(*this) * deviceBits(hero->shape().elementType()) / 8;
+  const int64_t bytesOfLine = numProducts() * outputElementsOfLine(*this) * deviceBits(hero->shape().elementType()) / 8;
   const int64_t fewest = areColumnsOfOutputs() || isInterleaved(rows) ? 2 : 1;
   while (lines % 2 == 0 && lines > fewest && lines * bytesOfLine > most)
     lines /= 2;

@@ -273,8 +273,8 @@ private:
     return vector::FromElementsOp::create(rewriter, loc, op.getResult().getType(), elements);
   }
 
-  /// Words that have pairs of rows of two columns each become words of one column: bytes 0 and 2, or 1 and 3, of two, of
-  /// the second one first where `swapped` holds.
+  /// Words that have pairs of rows of two columns each become words of one column: bytes 0 and 2, or 1 and 3, of two,
+  /// of the second one first where `swapped` holds.
   SmallVector<Value> bytesOfColumns(Location loc, ArrayRef<Value> pairs, Value swapped) {
     struct Selector {
       int32_t inOrder, swapped;

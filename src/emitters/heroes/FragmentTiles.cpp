@@ -89,8 +89,8 @@ Value FragmentTiles::loadPairsInOrder(const ContractionSide &own, Value shared, 
   const AffineExpr four = lane() % linesOfFragment, matrix = lane().floorDiv(linesOfFragment),
                    half = (matrix + lane().floorDiv(4)) % 2;
   const AffineExpr row = term + matrix.floorDiv(2) * 16 + four.floorDiv(2) * 4 + half * 2 + lane() % 2;
-  const AffineExpr first = rowOfGroup(warpAlong(own), getAffineConstantExpr(2 * number, context),
-                                      getAffineConstantExpr(0, context));
+  const AffineExpr first =
+      rowOfGroup(warpAlong(own), getAffineConstantExpr(2 * number, context), getAffineConstantExpr(0, context));
   Value at = placeInShared(own, row, first, /*piece=*/0);
   IndexingMap ofLane = kernel.mapOf({(lane() % 4).floorDiv(2)}, {});
   ofLane.simplify();

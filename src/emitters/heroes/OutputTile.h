@@ -43,8 +43,8 @@ private:
   /// The side whose neighbours a thread stores side by side, and the other one, along which lines of these are.
   const ContractionSide &minor() const { return plan.areColumnsOfOutputs() ? plan.rows : plan.columns; }
   const ContractionSide &major() const { return plan.areColumnsOfOutputs() ? plan.columns : plan.rows; }
-  /// Neighbours of one line, of each product as many, all of them in turn. `part`: stands before their indices, if there
-  /// is one.
+  /// Neighbours of one line, of each product as many, all of them in turn. `part`: stands before their indices, if
+  /// there is one.
   void forEachPiece(llvm::ArrayRef<mlir::Value> sums, AffineExpr part, StorePiece store);
   IndexingMap mapOfPiece(int64_t line, int64_t piece, AffineExpr part) const;
   /// Of a product's sums, those of a piece.

@@ -10,8 +10,8 @@ namespace hloc {
 class TileRing {
 public:
   /// `tile`: how many stages there are, who multiplies, and for how many blocks of a cluster a side is copied.
-  /// `mayTell`: may those that multiply tell something, for which there is one more barrier? `areLoaded`: does each warp
-  /// load of stages what it multiplies, so that it has to say itself when it has done so?
+  /// `mayTell`: may those that multiply tell something, for which there is one more barrier? `areLoaded`: does each
+  /// warp load of stages what it multiplies, so that it has to say itself when it has done so?
   TileRing(const ContractionTile &tile, KernelBuilder &kernel, bool mayTell = false, bool areLoaded = false)
       : tile(tile), kernel(kernel), b(kernel.code()), mayTell(mayTell),
         threadsOfUser(areLoaded ? threadsOfWarp : threadsOfGroup) {}

@@ -95,9 +95,8 @@ SmallVector<Value> WarpgroupProduct::addPromoted(Value rows, Value columns, Valu
     for (int64_t first = 0; first < tile.columnsOfGroup(); first += plan.columnsPromoted()) {
       const Part part{number, first, plan.columnsPromoted()};
       const SmallVector<Value *> own = sumsOf(part, added);
-      made = plan.holdsRows()
-                 ? startHeld(words, columns, part, stepsOf(plan.columns, 0), made, /*areAnew=*/true)
-                 : start(rows, columns, part, 0, 0, 0, made, /*areAnew=*/true);
+      made = plan.holdsRows() ? startHeld(words, columns, part, stepsOf(plan.columns, 0), made, /*areAnew=*/true)
+                              : start(rows, columns, part, 0, 0, 0, made, /*areAnew=*/true);
       made = awaitProducts(b, made);
       for (auto [sum, value] : llvm::zip_equal(own, made))
         *sum = values.add(*sum, value);
@@ -117,10 +116,10 @@ SmallVector<Value> WarpgroupProduct::addHalves(Value rows, Value columns, ValueR
       const Part part{number, 0, tile.columnsOfGroup()};
       const SmallVector<Value *> own = sumsOf(part, made);
       xla_gpu::AwaitProductsOp::create(b, TypeRange(), ValueRange(), uint64_t(1));
-      const SmallVector<Value> words =
-          loadWords(rows, number, int64_t(first) * plan.fragmentDepth(), int64_t(first + ofHalf) * plan.fragmentDepth());
-      for (auto [sum, value] : llvm::zip_equal(
-               own, startHeld(words, columns, part, ArrayRef(steps).slice(first, ofHalf), valuesOf(own))))
+      const SmallVector<Value> words = loadWords(rows, number, int64_t(first) * plan.fragmentDepth(),
+                                                 int64_t(first + ofHalf) * plan.fragmentDepth());
+      for (auto [sum, value] :
+           llvm::zip_equal(own, startHeld(words, columns, part, ArrayRef(steps).slice(first, ofHalf), valuesOf(own))))
         *sum = value;
     }
   return made;

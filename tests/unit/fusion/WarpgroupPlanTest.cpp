@@ -152,8 +152,9 @@ TEST_CASE("warpgroups: two blocks share the larger side, if the other one's tile
     int64_t m, n, rows, columns;
     bool sharesRows;
   };
-  for (const Case &one : {Case{512, 512, 128, 256, false}, Case{512, 512, 256, 128, true}, Case{384, 512, 128, 256, true},
-                          Case{512, 384, 256, 128, false}, Case{512, 512, 128, 128, false}}) {
+  for (const Case &one :
+       {Case{512, 512, 128, 256, false}, Case{512, 512, 256, 128, true}, Case{384, 512, 128, 256, true},
+        Case{512, 384, 256, 128, false}, Case{512, 512, 128, 128, false}}) {
     INFO(one.m << " by " << one.n << ", " << one.rows << "x" << one.columns);
     const Planned entry(product(one.m, one.n, 1024));
     PlanContext plans;

@@ -76,8 +76,9 @@ TEST_CASE("what would not be faster stays: small factors, 16 bits, targets that 
 }
 
 TEST_CASE("a batch becomes major, and several sums have the order of the other factor") {
-  LayOut batch(dotOf("f32[8,2048,2048]", "f32[2048,8,2048]", "f32[8,2048,2048]",
-                     "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}" + tf32));
+  LayOut batch(
+      dotOf("f32[8,2048,2048]", "f32[2048,8,2048]", "f32[8,2048,2048]",
+            "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}" + tf32));
   CHECK(batch.factor(1) == Factor{{0, 2, 1}, true});
   LayOut two(dotOf("f32[4096,64,64]{1,2,0}", "f32[64,64,4096]", "f32[4096,4096]",
                    "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}" + tf32));
@@ -103,7 +104,8 @@ ENTRY entry {
 
 TEST_CASE("results stay what they are") {
   // Small enough for the interpreter, and large enough to be copied.
-  PassRun p(dotOf("s8[1024,512]", "s8[1024,512]", "s32[512,512]", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"));
+  PassRun p(
+      dotOf("s8[1024,512]", "s8[1024,512]", "s32[512,512]", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"));
   p.context.target = *findTarget("sm_90a");
   const std::unique_ptr<HloModule> before = cloneModule(*p.module);
   CHECK(p.run(layOutFactors) == PassResult::Changed);
