@@ -36,6 +36,14 @@ constexpr int64_t maxOpsPerThread = 2048;
 /// Why a tile is not taken that may be with other rows.
 constexpr llvm::StringLiteral acrossSums = "warpgroups multiply factors of these types only along their sums";
 
+/// May warpgroups have rows from registers, if these lie across their sums? Factors of 16 bits they multiply as they
+/// lie, those of 32 not.
+bool mayHoldRows(const ContractionPlan &plan, const TargetInfo &target) {
+  const auto types = plan.fragmentTypes();
+  return target.hasWarpgroups() && plan.hero->opcode() == Opcode::Dot &&
+         (plan.mayPromote() || (types && deviceBits(types->front()) == 8));
+}
+
 } // namespace
 
 class ContractionPlanner {
@@ -51,8 +59,6 @@ public:
 
   /// Finds the sides, without which there is no more to ask.
   std::optional<Rejection> prepare() {
-    if (plan.storesColumns && !mayHoldRows())
-      return Rejection{"no rows of such factors are held"};
     if (std::optional<Rejection> why = sides.find())
       return why;
     if (const int64_t depth = llvm::product_of(plan.depthSizes); depth < leastDepth)
@@ -89,12 +95,6 @@ public:
   }
 
 private:
-  bool mayHoldRows() const {
-    const auto types = plan.fragmentTypes();
-    return target.hasWarpgroups() && plan.hero->opcode() == Opcode::Dot &&
-           (plan.mayPromote() || (types && deviceBits(types->front()) == 8));
-  }
-
   /// The fewest inner variables that make pieces without much that is missing; all, if there are none.
   void splitDepth() {
     for (plan.outerDepth = unsigned(plan.depth.size()); plan.outerDepth > 0;) {
@@ -133,17 +133,17 @@ private:
   }
 
   /// The fastest way to have the tile, however fast that is.
-  std::optional<Rejection> takeTile(const TileSizes &wanted) {
-    auto isWanted = [&](const ContractionTile &tile) { return tile.sizes() == wanted; };
+  std::optional<Rejection> takeTile(const TileSizes &sizes) {
+    auto isWanted = [&](const ContractionTile &tile) { return tile.sizes() == sizes; };
     if (takeFastest(std::numeric_limits<double>::infinity(), isWanted))
       return std::nullopt;
-    auto inAllStages = [](TileSizes sizes) {
-      sizes.stages = 1;
-      return sizes;
+    auto inAllStages = [](TileSizes one) {
+      one.stages = 1;
+      return one;
     };
     for (const ContractionTile &tile : tilesFor(llvm::product_of(plan.depthSizes)))
-      if (inAllStages(tile.sizes()) == inAllStages(wanted))
-        return Rejection{whyNot(tile, wanted.stages)};
+      if (inAllStages(tile.sizes()) == inAllStages(sizes))
+        return Rejection{whyNot(tile, sizes.stages)};
     return Rejection{"there are none of these sizes"};
   }
 
@@ -483,7 +483,8 @@ std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const Target
   plan->asIf = asIf;
   ContractionPlan turned = *plan;
   std::vector<TileCandidate> all = ContractionPlanner(*plan, false, graph, target, plans).candidates();
-  llvm::append_range(all, ContractionPlanner(turned, true, graph, target, plans).candidates());
+  if (mayHoldRows(turned, target))
+    llvm::append_range(all, ContractionPlanner(turned, true, graph, target, plans).candidates());
   llvm::stable_sort(all, [](const TileCandidate &a, const TileCandidate &b) { return a.seconds < b.seconds; });
   return all;
 }
@@ -496,18 +497,19 @@ HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, 
     return std::move(*why);
   auto &plan = std::get<ContractionPlan>(begun);
   ContractionPlan turned = plan;
-  ContractionPlanner planner(plan, false, graph, target, plans), ofTurned(turned, true, graph, target, plans);
+  ContractionPlanner planner(plan, false, graph, target, plans);
   std::optional<Rejection> why = planner.prepare();
   if (!why)
     why = planner.choose();
   const std::optional<TileSizes> wanted = plans.choices.tile;
-  if ((why || !wanted) && !ofTurned.prepare()) {
-    const std::optional<Rejection> whyTurned = ofTurned.choose(planner.secondsTaken());
-    if (!whyTurned)
-      plan = std::move(turned);
-    if (!whyTurned || (why && why->reason == acrossSums))
-      why = whyTurned;
-  }
+  if ((why || !wanted) && mayHoldRows(turned, target))
+    if (ContractionPlanner ofTurned(turned, true, graph, target, plans); !ofTurned.prepare()) {
+      const std::optional<Rejection> whyTurned = ofTurned.choose(planner.secondsTaken());
+      if (!whyTurned)
+        plan = std::move(turned);
+      if (!whyTurned || (why && why->reason == acrossSums))
+        why = whyTurned;
+    }
   if (wanted)
     plans.tileRefusal = why ? why->reason : "";
   if (why)
