@@ -341,6 +341,8 @@ private:
     plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
     if (!haveAlikeResults() || !canBeInWarpgroups())
       return std::nullopt;
+    // (Behind that: of tiles that are left either all store columns or none does, and how outputs are stored is the
+    // same for all.)
     plan.outputVector = plan.splits == 1 && tile.onTensorCores ? outputVector() : 0;
     plan.rounds = 1;
     if (tile.hasProducer && plan.splits == 1)
@@ -361,7 +363,7 @@ private:
   /// Warpgroups multiply what lies along sums, and of 16 bits what lies across them; rows of 8 bits that do are held.
   bool canBeInWarpgroups() const {
     const bool mayLieAcross = plan.factorBits() == 16, areHeld = plan.holdsRows();
-    return plan.storesColumns <= areHeld &&
+    return (!plan.storesColumns || areHeld) &&
            (!plan.tile.ofWarpgroups || llvm::all_of(plan.sides(), [&](const ContractionSide *side) {
              return side->alongDepth || mayLieAcross || (areHeld && plan.isOfRows(*side));
            }));

@@ -217,7 +217,7 @@ static void addGroupProducts(const ContractionPlan &plan, double steps, PlanCoun
 }
 
 /// What a warpgroup waits for, in each step, to have fragments of rows: of 64 rows each, an access to shared memory and
-/// what transposes bytes. (Others multiply meanwhile, or itself, half of the terms.)
+/// what transposes bytes. (Others multiply meanwhile, or itself, half of the terms.) An estimate.
 static double chainOfHeld(const ContractionPlan &plan) {
   constexpr double instructionsOfLoad = 12;
   return plan.holdsRows() ? instructionsOfLoad * double(plan.tile.threadRows / 2) : 0;

@@ -28,13 +28,14 @@ protected:
     }
     return plan.isOfRows(own) ? warp().floorDiv(tile.warpColumns) : warp() % tile.warpColumns;
   }
+  int64_t lanesAlong(const ContractionSide &own) const {
+    return plan.isOfRows(own) ? tile.laneRows() : tile.laneColumns();
+  }
   AffineExpr laneAlong(const ContractionSide &own) const {
     return plan.isOfRows(own) ? lane().floorDiv(tile.laneColumns()) : lane() % tile.laneColumns();
   }
   /// Number of the thread among those that have other rows, or columns.
-  AffineExpr threadAlong(const ContractionSide &own) const {
-    return warpAlong(own) * (plan.isOfRows(own) ? tile.laneRows() : tile.laneColumns()) + laneAlong(own);
-  }
+  AffineExpr threadAlong(const ContractionSide &own) const { return warpAlong(own) * lanesAlong(own) + laneAlong(own); }
 
   int64_t perThread(const ContractionSide &own) const {
     return plan.isOfRows(own) ? tile.threadRows : tile.threadColumns;
@@ -52,7 +53,7 @@ protected:
                         laneAlong(own) * rows);
     }
     if (tile.onTensorCores) { // pieces of a warp follow each other
-      const int64_t lanes = plan.isOfRows(own) ? tile.laneRows() : tile.laneColumns(), together = lanes * pieceOf(own);
+      const int64_t lanes = lanesAlong(own), together = lanes * pieceOf(own);
       return warpAlong(own) * (lanes * perThread(own)) + piece * together + laneAlong(own) * pieceOf(own);
     }
     return threadAlong(own) * pieceOf(own) + piece * (tileSize(own) * pieceOf(own) / perThread(own));

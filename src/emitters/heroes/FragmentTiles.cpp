@@ -83,12 +83,13 @@ Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, A
 
 // --- from shared memory to registers
 
-/// Rows in their order in memory, of which the first two of four are again those of a matrix, but of the last eight
-/// the other two, so that no two of its rows are in the same banks: rows four on are, eight on are not.
+/// Rows are terms here, in their order in memory, of which those eight on are in the same banks. A matrix has two of
+/// each four of 16: if it were the first two of all, rows 0 and 8 would meet. So of the last eight it has the other
+/// two, and the lanes which get those (the last two of four) have the matrices swapped.
 Value FragmentTiles::loadPairsInOrder(const ContractionSide &own, Value shared, int64_t number, int64_t term) {
-  const AffineExpr four = lane() % linesOfFragment, matrix = lane().floorDiv(linesOfFragment),
+  const AffineExpr line = lane() % linesOfFragment, matrix = lane().floorDiv(linesOfFragment),
                    half = (matrix + lane().floorDiv(4)) % 2;
-  const AffineExpr row = term + matrix.floorDiv(2) * 16 + four.floorDiv(2) * 4 + half * 2 + lane() % 2;
+  const AffineExpr row = term + matrix.floorDiv(2) * 16 + line.floorDiv(2) * 4 + half * 2 + lane() % 2;
   const AffineExpr first =
       rowOfGroup(warpAlong(own), getAffineConstantExpr(2 * number, context), getAffineConstantExpr(0, context));
   Value at = placeInShared(own, row, first, /*piece=*/0);

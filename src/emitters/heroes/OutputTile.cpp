@@ -182,7 +182,7 @@ AffineExpr OutputTile::placeInShared(AffineExpr line, AffineExpr inLine) const {
 /// So many of a thread's lines, from number `first` on. Of its neighbours among rows, the second ones are behind the
 /// first ones of all lanes, if nobody reads across: these would be in the banks of others.
 Value OutputTile::putLines(ArrayRef<Value> sums, int64_t first, int64_t together, Value shared) {
-  const int64_t lanes = plan.areColumnsOfOutputs() ? tile.laneColumns() : tile.laneRows(), lines = pieceOf(major());
+  const int64_t lanes = lanesAlong(major()), lines = pieceOf(major());
   for (int64_t number = 0; number < together; ++number)
     for (int64_t piece = 0; piece < perThread(minor()) / pieceOf(minor()); ++piece) {
       AffineExpr line = warpAlong(major()) * (lanes * together) + number / lines * lines * lanes;
@@ -212,13 +212,12 @@ Value OutputTile::putPiece(AffineExpr line, AffineExpr inLine, ArrayRef<Value> s
 
 /// Of the tile, a line of those that are in shared memory, which are each thread's from number `first` on.
 AffineExpr OutputTile::lineInTile(AffineExpr line, int64_t first, int64_t together) const {
-  const bool areColumns = plan.areColumnsOfOutputs();
-  const int64_t lanes = areColumns ? tile.laneColumns() : tile.laneRows(), ofWarp = lanes * together;
+  const int64_t lanes = lanesAlong(major()), ofWarp = lanes * together;
   const AffineExpr warp = line.floorDiv(ofWarp);
   AffineExpr inWarp = line % ofWarp;
   if (arePairsApart())
     inWarp = inWarp.floorDiv(2 * lanes) * (2 * lanes) + inWarp % lanes * 2 + inWarp.floorDiv(lanes) % 2;
-  if (tile.ofWarpgroups && !areColumns)
+  if (tile.ofWarpgroups && plan.isOfRows(major()))
     return rowOfGroup(warp, inWarp.floorDiv(lanes) + first, inWarp % lanes);
   return warp * (lanes * perThread(major())) + first * lanes + inWarp;
 }
@@ -227,9 +226,8 @@ AffineExpr OutputTile::lineInTile(AffineExpr line, int64_t first, int64_t togeth
 /// rows of its own warps.
 void OutputTile::storeLines(int64_t first, int64_t together, int64_t groups, ValueRange shared) {
   const bool areColumns = plan.areColumnsOfOutputs(), areAcross = plan.storesColumns && !areColumns;
-  const int64_t lanes = areColumns ? tile.warpColumns * tile.laneColumns() : tile.warpRows * tile.laneRows(),
-                vector = plan.outputVector, threads = tile.threads() / groups,
-                lines = lanes * together / (areColumns ? 1 : groups),
+  const int64_t vector = plan.outputVector, threads = tile.threads() / groups,
+                lines = tileSize(major()) / perThread(major()) * together / (areColumns ? 1 : groups),
                 size = areColumns ? tile.rows() / groups : tile.columns(),
                 vectorsTogether = (areAcross ? lines : size) / vector, vectors = lines * size / vector,
                 turns = llvm::divideCeil(vectors, threads);

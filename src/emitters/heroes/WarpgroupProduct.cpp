@@ -5,6 +5,7 @@
 
 #include "emitters/heroes/ContractionPlaces.h"
 #include "hloc/dialect/XlaGpu.h"
+#include "hloc/support/Check.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -106,11 +107,14 @@ SmallVector<Value> WarpgroupProduct::addPromoted(Value rows, Value columns, Valu
   return added;
 }
 
-/// While half of a step's terms are multiplied, the other half's rows are loaded.
+/// While half of a step's terms are multiplied, the other half's rows are loaded. A half has registers of its own in
+/// all steps, which its products of the step before may read as long as they are open: there are two halves at least,
+/// so that those which may be open when one is loaded are the other's.
 SmallVector<Value> WarpgroupProduct::addHalves(Value rows, Value columns, ValueRange sums) {
   SmallVector<Value> made(sums);
   const SmallVector<int64_t> steps = stepsOf(plan.columns, 0);
-  const size_t ofHalf = std::max<size_t>(steps.size() / 2, 1);
+  const size_t ofHalf = steps.size() / 2;
+  HLOC_CHECK(ofHalf > 0, "rows that are held are overwritten while they are multiplied");
   for (int64_t number = 0; number < tile.threadRows / 2; ++number)
     for (size_t first = 0; first < steps.size(); first += ofHalf) {
       const Part part{number, 0, tile.columnsOfGroup()};
@@ -125,15 +129,17 @@ SmallVector<Value> WarpgroupProduct::addHalves(Value rows, Value columns, ValueR
   return made;
 }
 
+/// Behind `words`, those of a fragment of 16 rows.
+static void appendWords(CodeBuilder &b, Value fragment, SmallVectorImpl<Value> &words) {
+  for (int64_t word = 0; word < cast<VectorType>(fragment.getType()).getNumElements(); ++word)
+    words.push_back(vector::ExtractOp::create(b, fragment, word));
+}
+
 SmallVector<Value> WarpgroupProduct::loadWords(Value rows, int64_t number, int64_t first, int64_t end) {
-  constexpr int64_t words = 4;
-  SmallVector<Value> loaded;
-  for (int64_t term = first; term < end; term += plan.fragmentDepth()) {
-    Value fragment = rowTiles.loadRows(rows, number, term);
-    for (int64_t word = 0; word < words; ++word)
-      loaded.push_back(vector::ExtractOp::create(b, fragment, word));
-  }
-  return loaded;
+  SmallVector<Value> words;
+  for (int64_t term = first; term < end; term += plan.fragmentDepth())
+    appendWords(b, rowTiles.loadRows(rows, number, term), words);
+  return words;
 }
 
 SmallVector<Value> WarpgroupProduct::startHeld(ValueRange words, Value columns, const Part &part,
@@ -161,13 +167,11 @@ SmallVector<Value> WarpgroupProduct::add(Value rows, Value columns, ValueRange s
 
 SmallVector<Value> WarpgroupProduct::addHeld(ArrayRef<SmallVector<Value, 1>> rows, Value columns, ValueRange sums,
                                              int64_t numColumns) {
-  constexpr int64_t words = 4;
   SmallVector<Value> made(sums), held;
   SmallVector<int64_t> steps;
   for (auto [ofTerms, step] : llvm::zip_equal(rows, stepsOf(plan.columns, 0)))
     for (Value piece : llvm::reverse(ofTerms)) {
-      for (int64_t word = 0; word < words; ++word)
-        held.push_back(vector::ExtractOp::create(b, piece, word));
+      appendWords(b, piece, held);
       steps.push_back(step);
     }
   const Part part{0, 0, numColumns};
