@@ -309,14 +309,18 @@ def XlaGpu_ArriveOp : XlaGpu_Op<"arrive"> {
   }];
 }
 
-def XlaGpu_AwaitPhaseOp : XlaGpu_Op<"await_phase"> {
+def XlaGpu_AwaitPhaseOp : XlaGpu_Op<"await_phase", [TypesMatchWith<"results are the tiles", "tiles", "results", "$_self">]> {
   let summary = "Waits until a phase of a barrier is over";
   let description = [{
     `xla_gpu.await_phase %b[%i], %p : tensor<4xi64>`: that with parity %p, 0 or 1; of a barrier whose first phase goes on, the
-    one before it, of parity 1, is over.
+    one before it, of parity 1, is over. `%u = xla_gpu.await_phase %b[%i], %p for %t : tensor<4xi64>, tensor<128xf32>`: %u is
+    %t with what others have copied there by then.
   }];
-  let arguments = (ins AnyStaticShapeTensor:$barriers, Index:$index, I32:$parity);
-  let assemblyFormat = "$barriers `[` $index `]` `,` $parity attr-dict `:` type($barriers)";
+  let arguments = (ins AnyStaticShapeTensor:$barriers, Index:$index, I32:$parity, Variadic<AnyRankedTensor>:$tiles);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $barriers `[` $index `]` `,` $parity (`for` $tiles^)? attr-dict `:` type($barriers) (`,` type($tiles)^)?
+  }];
 }
 
 def XlaGpu_CopyBoxOp : XlaGpu_Op<"copy_box"> {

@@ -37,11 +37,12 @@ constexpr int64_t maxOpsPerThread = 2048;
 constexpr llvm::StringLiteral acrossSums = "warpgroups multiply factors of these types only along their sums";
 
 /// May warpgroups have rows from registers, if these lie across their sums? Factors of 16 bits they multiply as they
-/// lie, those of 32 not.
+/// lie, those of 64 not at all.
 bool mayHoldRows(const ContractionPlan &plan, const TargetInfo &target) {
   const auto types = plan.fragmentTypes();
-  return target.hasWarpgroups() && plan.hero->opcode() == Opcode::Dot &&
-         (plan.mayPromote() || (types && deviceBits(types->front()) == 8));
+  const unsigned bits = plan.mayPromote() ? 8 : types ? deviceBits(types->front()) : 0;
+  return target.hasWarpgroups() && plan.hero->opcode() == Opcode::Dot && (bits == 8 || bits == 32) &&
+         !ContractionPlan::piecesOf(*plan.hero, plan.algorithm()).areSeveral();
 }
 
 } // namespace
@@ -186,7 +187,7 @@ private:
     if (tile.hasProducer && (stages == 1 || !sides.chooseMaps()))
       return stages == 1 ? "a ring has two stages at least"
                          : "tensor maps cannot copy what sides are made of: matrices of parameters, of 8 or 16 bits, "
-                           "whose rows are multiples of 16 bytes apart";
+                           "or rounded to tf32, whose rows are multiples of 16 bytes apart";
     if (!tile.hasProducer)
       sides.chooseCopies();
     if (!haveAlikeResults())
@@ -360,7 +361,7 @@ private:
 
   static constexpr const char *unlikeResults = "products lie along and across their sums, so that tensor cores have "
                                                "their results in different places";
-  /// Warpgroups multiply what lies along sums, and of 16 bits what lies across them; rows of 8 bits that do are held.
+  /// Warpgroups multiply what lies along sums, and of 16 bits what lies across them; rows of others that do are held.
   bool canBeInWarpgroups() const {
     const bool mayLieAcross = plan.factorBits() == 16, areHeld = plan.holdsRows();
     return (!plan.storesColumns || areHeld) &&

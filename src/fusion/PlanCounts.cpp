@@ -151,10 +151,11 @@ PlanCounts own(const LoopPlan &, const KernelPlan &) { return {}; }
 /// Of factors, whose multiply-adds are counted once.
 constexpr double bitsOfProduct = 16;
 
-/// To load four matrices: bytes are transposed by four more, and what ldmatrix does not load takes two loads.
+/// To load four matrices: bytes are transposed by four more, and what ldmatrix does not load takes two loads; of rows
+/// that are held half of the lanes have these in the other order, and four more put them right.
 static double instructionsOfFragment(const ContractionPlan &plan, const ContractionSide &side) {
   if (plan.factorBits() == 64 || (plan.factorBits() == 32 && !side.alongDepth))
-    return 2;
+    return plan.holdsRows() ? 6 : 2;
   return plan.factorBits() == 8 && !side.alongDepth ? 5 : 1;
 }
 

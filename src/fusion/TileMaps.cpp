@@ -55,12 +55,15 @@ std::optional<Line> joined(ArrayRef<Line> lines) {
   return all;
 }
 
+/// (What tensor cores multiply as words of f32 is rounded by the copy: to nearest, ties to even.)
 std::optional<TensorMapType> mapType(ElementType type) {
   switch (deviceBits(type)) {
   case 8:
     return TensorMapType::U8;
   case 16:
     return type == ElementType::BF16 ? TensorMapType::Bf16 : TensorMapType::F16;
+  case 32:
+    return type == ElementType::F32 ? std::optional(TensorMapType::Tf32) : std::nullopt;
   default:
     return std::nullopt;
   }

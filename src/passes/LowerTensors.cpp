@@ -189,7 +189,7 @@ private:
       rewriter.replaceOp(op, op->getOperands());
     } else if (isa<InitBarriersOp, ArriveOp, AwaitPhaseOp, CopyBoxOp, SyncClusterOp, SetRegistersOp, KeepOp>(op)) {
       lowerRing(op, memory);
-      rewriter.eraseOp(op);
+      rewriter.replaceOp(op, op->getOperands().take_back(op->getNumResults())); // tiles that are waited for
     } else if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
       return lowerCopy(copy, memory);
     } else if (isa<CommitCopiesOp>(op)) {

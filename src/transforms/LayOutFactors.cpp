@@ -1,6 +1,6 @@
 // Factors of a dot that lie across its sums, where tensor cores multiply such only if threads turn them over on the way
 // -> copies that lie along the sums, which warpgroups multiply as they lie. Elements of 16 bits need none: these are
-// multiplied both ways. Of bytes one factor may lie across.
+// multiplied both ways. Of bytes, and of f32 as tf32, one factor may lie across.
 //
 //   d = s32[m,n] dot(s8[k,m] x, s8[k,n] y), over k   ->   c = s8[k,m]{0,1} copy(x)
 //                                                         d = s32[m,n] dot(c, y), over k
@@ -27,7 +27,7 @@ using Dims = llvm::SmallVector<int64_t>;
 /// Which of the two factors are copied.
 using Copied = std::array<bool, 2>;
 
-/// Are they multiplied by warpgroups from where they lie only along the sums: as bytes, or as tf32?
+/// Are they multiplied by warpgroups, at least one from where it lies only along the sums: as bytes, or as tf32?
 bool wantsFactorsAlongSums(const HloInstruction &dot) {
   if (dot.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset) == DotAlgorithm::TF32TF32F32)
     return true;

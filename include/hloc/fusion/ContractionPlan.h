@@ -288,9 +288,11 @@ struct ContractionPlan {
   bool isInterleaved(const ContractionSide &side) const {
     return tile.onTensorCores && !side.alongDepth && factorBits() != 16;
   }
-  /// Do warpgroups take rows from registers? The hardware transposes no bytes: rows that lie across their sums go there
-  /// as fragments, which are transposed on the way. Columns lie along theirs.
-  bool holdsRows() const { return tile.ofWarpgroups && factorBits() == 8 && !rows.alongDepth; }
+  /// Do warpgroups take rows from registers? The hardware transposes factors of 16 bits alone: other rows that lie
+  /// across their sums go there as fragments. Columns lie along theirs.
+  bool holdsRows() const {
+    return tile.ofWarpgroups && factorBits() != 16 && !rows.alongDepth && !pieces().areSeveral();
+  }
   /// Registers of a thread for these fragments of 64 rows and the terms of a step.
   int64_t wordsOfHeld() const { return tile.depth * int64_t(factorBits()) / 64; }
   /// Of a group's columns whose sums are promoted, so many are multiplied at once, by 64 rows: those sums that they are

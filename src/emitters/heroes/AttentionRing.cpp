@@ -161,7 +161,7 @@ private:
   }
   void awaitNext() {
     turn = ring.following(turn);
-    ring.await(turn);
+    (void)ring.await(turn);
   }
 
   Values withTurn(Values carried) const {

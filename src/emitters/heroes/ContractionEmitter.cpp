@@ -356,8 +356,8 @@ private:
     llvm::append_range(carried, noSums());
     carried = loopSteps(carried, [&](Value step, ValueRange before) {
       const TileRing::Turn turn = ring.following({before[0], before[1]});
-      ring.await(turn);
-      SmallVector<Value> added = addGroupProducts(tiles, before.drop_front(TileRing::valuesOfTurn), turn.stage);
+      const SmallVector<Value> arrived = ring.await(turn, tiles);
+      SmallVector<Value> added = addGroupProducts(arrived, before.drop_front(TileRing::valuesOfTurn), turn.stage);
       if (tile.promotes) {
         ring.release(turn.stage);
       } else {

@@ -35,8 +35,8 @@ AffineExpr FragmentTiles::rowInShared(const ContractionSide &own, AffineExpr row
 /// rows at once, of f64 every second one; along sums four chunks of two.
 AffineExpr FragmentTiles::turnOf(const ContractionSide &own, AffineExpr row) const {
   const int64_t different = std::min(chunksOfRow(own), chunksOfLine);
-  const int64_t together = isByLdmatrix(own) ? 1 : own.alongDepth ? 4 : 2;
-  const int64_t rows = isByLdmatrix(own) || own.alongDepth || bits == 32 ? chunksOfLine / different : 2;
+  const int64_t together = isTurnedByRow(own) ? 1 : own.alongDepth ? 4 : 2;
+  const int64_t rows = isTurnedByRow(own) || own.alongDepth || bits == 32 ? chunksOfLine / different : 2;
   if (together >= different)
     return getAffineConstantExpr(0, context);
   return row.floorDiv(rows) % (different / together) * together;
@@ -83,26 +83,56 @@ Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, A
 
 // --- from shared memory to registers
 
+Value FragmentTiles::loadHeld(const ContractionSide &own, Value shared, int64_t number, int64_t term) {
+  const AffineExpr first =
+      rowOfGroup(warpAlong(own), getAffineConstantExpr(2 * number, context), getAffineConstantExpr(0, context));
+  return bits == 8 ? loadPairsInOrder(own, shared, first, term) : loadNeighboursInOrder(own, shared, first, term);
+}
+
+/// Does it hold for the lane?
+Value FragmentTiles::isOne(AffineExpr ofLane) {
+  IndexingMap map = kernel.mapOf({ofLane}, {});
+  map.simplify();
+  return b.cmpI(CodeBuilder::IPred::eq, applyMap(b, map, kernel.ids()).front(), b.index(1));
+}
+
 /// Rows are terms here, in their order in memory, of which those eight on are in the same banks. A matrix has two of
 /// each four of 16: if it were the first two of all, rows 0 and 8 would meet. So of the last eight it has the other
 /// two, and the lanes which get those (the last two of four) have the matrices swapped.
-Value FragmentTiles::loadPairsInOrder(const ContractionSide &own, Value shared, int64_t number, int64_t term) {
+Value FragmentTiles::loadPairsInOrder(const ContractionSide &own, Value shared, AffineExpr first, int64_t term) {
   const AffineExpr line = lane() % linesOfFragment, matrix = lane().floorDiv(linesOfFragment),
                    half = (matrix + lane().floorDiv(4)) % 2;
   const AffineExpr row = term + matrix.floorDiv(2) * 16 + line.floorDiv(2) * 4 + half * 2 + lane() % 2;
-  const AffineExpr first =
-      rowOfGroup(warpAlong(own), getAffineConstantExpr(2 * number, context), getAffineConstantExpr(0, context));
   Value at = placeInShared(own, row, first, /*piece=*/0);
-  IndexingMap ofLane = kernel.mapOf({(lane() % 4).floorDiv(2)}, {});
-  ofLane.simplify();
-  Value isOfLast = b.cmpI(CodeBuilder::IPred::eq, applyMap(b, ofLane, kernel.ids()).front(), b.index(1));
-  return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at, isOfLast,
-                                          /*transposed=*/true);
+  return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at,
+                                          isOne((lane() % 4).floorDiv(2)), /*transposed=*/true);
+}
+
+/// A lane's two terms are four rows apart. Half a warp reads two chunks of four rows at once, which swizzles put where
+/// those of a neighbouring row are; if every second lane begins with its second term, they are of all eight places.
+Value FragmentTiles::loadNeighboursInOrder(const ContractionSide &own, Value shared, AffineExpr first, int64_t term) {
+  const AffineExpr ofTerm = lane() % 4, isOdd = lane() % 2;
+  Value padding = ub::PoisonOp::create(b, element), read[2];
+  for (int64_t i = 0; i < 2; ++i) {
+    Value at = placeInShared(own, term + ofTerm + (isOdd + i) % 2 * 4, first + lane().floorDiv(4) * 2, /*piece=*/0);
+    read[i] =
+        vector::TransferReadOp::create(b, VectorType::get({2}, element), shared, at, padding, ArrayRef<bool>{true});
+  }
+  Value isSwapped = isOne(isOdd);
+  SmallVector<Value> registers;
+  for (int64_t ofTerms = 0; ofTerms < 2; ++ofTerms)
+    for (int64_t ofSide = 0; ofSide < 2; ++ofSide) {
+      auto word = [&](Value neighbours) {
+        return b.bitcast(vector::ExtractOp::create(b, neighbours, ofSide), b.getI32Type());
+      };
+      registers.push_back(b.select(isSwapped, word(read[1 - ofTerms]), word(read[ofTerms])));
+    }
+  return vector::FromElementsOp::create(b, VectorType::get({4}, b.getI32Type()), registers);
 }
 
 Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t number, int64_t term, int64_t piece) {
   if (plan.holdsRows() && plan.isOfRows(own))
-    return loadPairsInOrder(own, shared, number, term);
+    return loadHeld(own, shared, number, term);
   const bool isRows = plan.isOfRows(own);
   const int64_t ofWarp = tileSize(own) / (isRows ? tile.warpRows : tile.warpColumns);
   AffineExpr first = warpAlong(own) * ofWarp + ContractionTile::fragmentRows * number;

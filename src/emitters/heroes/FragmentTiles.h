@@ -14,8 +14,8 @@
 //                 32, 64 bits      two neighbours: of rows 2 i and 2 i + 1
 //
 // Warpgroups multiply what is in shared memory: there a tile is panels of rows of up to 128 bytes, each behind the
-// other, whose chunks have the places that the hardware's swizzles give them, by the same xor. Rows of bytes that lie
-// across sums they have as fragments.
+// other, whose chunks have the places that the hardware's swizzles give them, by the same xor. Rows that are not of 16
+// bits and lie across sums they have as fragments.
 
 #include "emitters/heroes/ContractionThreads.h"
 
@@ -94,6 +94,8 @@ private:
   int64_t chunkSize() const { return bitsOfChunk / bits; }
   int64_t chunksOfRow(const ContractionSide &own) const;
   bool isByLdmatrix(const ContractionSide &own) const { return bits < 32 || (bits == 32 && own.alongDepth); }
+  /// Does each row of a matrix turn its chunks in its own way, as swizzles do?
+  bool isTurnedByRow(const ContractionSide &own) const { return tile.ofWarpgroups || isByLdmatrix(own); }
   /// Are bytes transposed by pairs?
   bool isOfPairs(const ContractionSide &own) const { return bits == 8 && !own.alongDepth; }
   AffineExpr rowInShared(const ContractionSide &own, AffineExpr row) const;
@@ -101,8 +103,11 @@ private:
   mlir::Value placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece);
   /// Of 16 rows or columns of the warp, and the terms of a fragment: four registers.
   mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term, int64_t piece);
-  /// The same of a warpgroup's rows that are held: of 64 rows number `number` those of the warp.
-  mlir::Value loadPairsInOrder(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term);
+  /// The same of a warpgroup's rows that are held: of 64 rows number `number` those of the warp, from `first` on.
+  mlir::Value loadHeld(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term);
+  mlir::Value loadPairsInOrder(const ContractionSide &own, mlir::Value shared, AffineExpr first, int64_t term);
+  mlir::Value loadNeighboursInOrder(const ContractionSide &own, mlir::Value shared, AffineExpr first, int64_t term);
+  mlir::Value isOne(AffineExpr ofLane);
   mlir::Value loadNeighbours(const ContractionSide &own, mlir::Value shared, AffineExpr side, AffineExpr term,
                              int64_t piece);
 

@@ -95,11 +95,14 @@ Value TileRing::freeAt(Value stage) {
 
 /// (Of what was not begun, the phase before is over.)
 void TileRing::begin(const Turn &turn, int64_t bytes) {
-  xla_gpu::AwaitPhaseOp::create(b, barriers, freeAt(turn.stage), turn.parity);
+  xla_gpu::AwaitPhaseOp::create(b, TypeRange(), barriers, freeAt(turn.stage), turn.parity, ValueRange());
   xla_gpu::ArriveOp::create(b, barriers, turn.stage, b.getI64IntegerAttr(bytes), IntegerAttr(), UnitAttr(), Value());
 }
 
-void TileRing::await(const Turn &turn) { xla_gpu::AwaitPhaseOp::create(b, barriers, turn.stage, turn.parity); }
+SmallVector<Value> TileRing::await(const Turn &turn, ValueRange tiles) {
+  auto done = xla_gpu::AwaitPhaseOp::create(b, TypeRange(tiles), barriers, turn.stage, turn.parity, tiles);
+  return SmallVector<Value>(done.getResults());
+}
 
 void TileRing::release(Value stage, Value where) {
   const IntegerAttr blocks = tile.cluster > 1 ? b.getI64IntegerAttr(tile.cluster) : IntegerAttr();
@@ -121,7 +124,8 @@ void TileRing::tell() {
 }
 
 void TileRing::awaitTold() {
-  xla_gpu::AwaitPhaseOp::create(b, barriers, b.index(2 * tile.stages), b.integer(b.getI32Type(), 0));
+  xla_gpu::AwaitPhaseOp::create(b, TypeRange(), barriers, b.index(2 * tile.stages), b.integer(b.getI32Type(), 0),
+                                ValueRange());
 }
 
 } // namespace hloc

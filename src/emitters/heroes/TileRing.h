@@ -36,8 +36,8 @@ public:
   /// Waits for a stage to be free, which the first time it is; so many bytes are on their way to it then.
   void begin(const Turn &turn, int64_t bytes);
   mlir::Value allBarriers() { return barriers; }
-  /// Waits for what a stage is filled with.
-  void await(const Turn &turn);
+  /// Waits for what a stage is filled with; `tiles` with that, for those who read elements of them.
+  llvm::SmallVector<mlir::Value> await(const Turn &turn, mlir::ValueRange tiles = {});
   /// A warpgroup, or warp, has done with a stage, for all blocks that fill it; `where`, if that is not always so.
   void release(mlir::Value stage, mlir::Value where = {});
 

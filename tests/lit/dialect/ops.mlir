@@ -96,6 +96,16 @@ func.func @held_rows(%t: tensor<1024xi8>, %i: index, %w: i32, %s: f32, %b: tenso
   return %r#0 : f32
 }
 
+// CHECK-LABEL: func.func @phases
+func.func @phases(%b: tensor<4xi64>, %i: index, %p: i32, %t: tensor<128xf32>, %u: tensor<64xi8>) -> tensor<128xf32> {
+  // CHECK: xla_gpu.await_phase %arg0[%arg1], %arg2 : tensor<4xi64>
+  xla_gpu.await_phase %b[%i], %p : tensor<4xi64>
+  // CHECK: %[[T:.*]]:2 = xla_gpu.await_phase %arg0[%arg1], %arg2 for %arg3, %arg4 : tensor<4xi64>, tensor<128xf32>, tensor<64xi8>
+  %now:2 = xla_gpu.await_phase %b[%i], %p for %t, %u : tensor<4xi64>, tensor<128xf32>, tensor<64xi8>
+  // CHECK: return %[[T]]#0
+  return %now#0 : tensor<128xf32>
+}
+
 // CHECK-LABEL: func.func @fragments_of_other_widths
 func.func @fragments_of_other_widths(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xi32>, %f: vector<4xf32>,
                                      %x: vector<4xf64>, %y: vector<2xf64>) -> (vector<4xi32>, vector<4xf32>, vector<4xf64>) {

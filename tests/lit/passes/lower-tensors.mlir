@@ -172,6 +172,24 @@ func.func @fragments_of_bytes_swapped(%i: index, %c: i1) -> vector<4xi32> {
   return %a : vector<4xi32>
 }
 
+// What was read before a phase was over is not what is there then.
+// CHECK-LABEL: func @phases(
+func.func @phases(%i: index, %p: i32) -> f32 {
+  %t = xla_gpu.allocate_shared : tensor<128xf32>
+  %b = xla_gpu.allocate_shared : tensor<4xi64>
+  // CHECK: mbarrier.try_wait.parity
+  %first = xla_gpu.await_phase %b[%i], %p for %t : tensor<4xi64>, tensor<128xf32>
+  // CHECK: %[[X:.*]] = llvm.load %{{.*}} : !llvm.ptr<3> -> f32
+  %x = tensor.extract %first[%i] : tensor<128xf32>
+  // CHECK: mbarrier.try_wait.parity
+  %second = xla_gpu.await_phase %b[%i], %p for %t : tensor<4xi64>, tensor<128xf32>
+  // CHECK: %[[Y:.*]] = llvm.load %{{.*}} : !llvm.ptr<3> -> f32
+  %y = tensor.extract %second[%i] : tensor<128xf32>
+  // CHECK: arith.addf %[[X]], %[[Y]]
+  %z = arith.addf %x, %y : f32
+  return %z : f32
+}
+
 #times2 = #xla_gpu.indexing_map<"(d0) -> (d0 * 2), domain: d0 in [0, 31]">
 // CHECK-LABEL: func @copies(
 // CHECK-SAME: %[[IN:[^ :]*]]: !llvm.ptr {{[^,]*}}, %[[I:[^ :]*]]: index {{[^,]*, [^,]*}}, %[[C:[^ :]*]]: i1

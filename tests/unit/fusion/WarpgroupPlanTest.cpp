@@ -295,6 +295,49 @@ TEST_CASE("warpgroups: bytes that lie across their sums are held, as rows") {
   CHECK(2 * plan.outputElements() <= 36 << 10);
 }
 
+TEST_CASE("warpgroups: f32 is rounded to tf32 by the copy, and rows that lie across their sums are held") {
+  const std::string tf32 = ", algorithm=dot_tf32_tf32_f32";
+  auto dot = [&](bool lhsTransposed, bool rhsTransposed) {
+    return product(4096, 4096, 4096, lhsTransposed, rhsTransposed, "f32", "f32") + tf32;
+  };
+  for (auto [lhs, rhs, isHeld] :
+       {std::tuple<bool, bool, bool>{false, true, false}, {false, false, true}, {true, true, true}}) {
+    Planned planned(dot(lhs, rhs));
+    INFO(planned.text());
+    const ContractionPlan &plan = planned.contraction();
+    REQUIRE(planned.tile().hasProducer);
+    CHECK(plan.holdsRows() == isHeld);
+    CHECK(plan.rows.alongDepth != isHeld);
+    CHECK(plan.columns.alongDepth);
+    CHECK(plan.rows.operand == (isHeld && !lhs ? 1 : 0));
+    for (const ContractionSide *side : plan.sides()) {
+      REQUIRE(side->map);
+      CHECK(side->map->recipe.type == TensorMapType::Tf32);
+      CHECK(side->map->recipe.swizzle == TensorMapSwizzle::Bytes128);
+    }
+    // Half the rate of 16 bits.
+    const Planned brain(product(4096, 4096, 4096, lhs, rhs));
+    PlanContext plans;
+    const double now = tileCandidates(*planned.graph, *findTarget("sm_90a"), plans).front().seconds,
+                 narrow = tileCandidates(*brain.graph, *findTarget("sm_90a"), plans).front().seconds;
+    CHECK(now < 2.3 * narrow);
+    CHECK(now > 1.7 * narrow);
+  }
+  // One has to lie along its sums; pieces of factors are made in registers; f32 as it is has no tensor cores at all.
+  using By = TileSizes::By;
+  for (By by : {By::Groups, By::Ring, By::RingOfTwo}) {
+    CHECK_FALSE(mayHave(product(256, 256, 512, true, false, "f32", "f32") + tf32, by));
+    CHECK_FALSE(mayHave(product(256, 256, 512, false, false, "f32", "f32") + ", algorithm=dot_tf32_tf32_f32_x3", by));
+    CHECK_FALSE(mayHave(product(256, 256, 512, false, true, "f32", "f32"), by));
+  }
+  CHECK_FALSE(
+      mayHave(product(256, 256, 512, false, true, "f32", "f32") + ", algorithm=dot_tf32_tf32_f32_x3", By::Ring));
+  CHECK(mayHave(product(256, 256, 512, false, false, "f32", "f32") + tf32, By::RingOfTwo));
+  // Rows that no tensor map copies are rounded on their way through registers.
+  CHECK_FALSE(mayHave(product(256, 257, 513, false, true, "f32", "f32") + tf32, By::Ring));
+  CHECK(mayHave(product(256, 257, 513, false, true, "f32", "f32") + tf32, By::Groups));
+}
+
 TEST_CASE("warpgroups: f8 takes about half the time of 16 bits, and wider tiles hide what is added") {
   auto fastest = [](const std::string &type) {
     const Planned planned(product(4096, 4096, 4096, false, true, type));

@@ -30,35 +30,22 @@ struct LayOut : PassRun {
 
 using Factor = std::pair<std::vector<int64_t>, bool>;
 const char *const plain = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+const char *const across = "lhs_contracting_dims={0}, rhs_contracting_dims={0}"; ///< both
 /// Which warpgroups multiply as it lies only along the sums.
 const std::string tf32 = ", algorithm=dot_tf32_tf32_f32";
 
 } // namespace
 
-TEST_CASE("large factors of tf32 are copied along their sums, those that lie so are not") {
-  const std::string square = "f32[4096,4096]";
-  LayOut p(dotOf(square, square, square, plain + tf32));
-  CHECK(p.result == PassResult::Changed);
-  CHECK(p.factor(0) == Factor{{1, 0}, false});
-  CHECK(p.factor(1) == Factor{{0, 1}, true});
-  // Nothing is left to do.
-  CHECK(p.run(layOutFactors) == PassResult::Unchanged);
-  CHECK(LayOut(dotOf(square, square, square, "lhs_contracting_dims={1}, rhs_contracting_dims={1}" + tf32)).result ==
-        PassResult::Unchanged);
-  // Both across.
-  LayOut both(dotOf(square, square, square, "lhs_contracting_dims={0}, rhs_contracting_dims={0}" + tf32));
-  CHECK(both.factor(0) == Factor{{0, 1}, true});
-  CHECK(both.factor(1) == Factor{{0, 1}, true});
-}
-
-TEST_CASE("of bytes, one factor is copied where both lie across their sums") {
-  for (const char *type : {"s8", "u8", "f8e4m3fn", "f8e5m2"}) {
+TEST_CASE("of bytes and tf32, one factor is copied where both lie across their sums") {
+  for (const char *type : {"s8", "u8", "f8e4m3fn", "f8e5m2", "f32"}) {
+    INFO(type);
     const std::string square = std::string(type) + "[4096,4096]";
     const std::string result = type[0] == 'f' ? "f32[4096,4096]" : "s32[4096,4096]";
+    const std::string more = square[1] == '3' ? tf32 : "";
     for (const char *attributes : {plain, "lhs_contracting_dims={1}, rhs_contracting_dims={1}",
                                    "lhs_contracting_dims={0}, rhs_contracting_dims={1}"})
-      CHECK(LayOut(dotOf(square, square, result, attributes)).result == PassResult::Unchanged);
-    LayOut both(dotOf(square, square, result, "lhs_contracting_dims={0}, rhs_contracting_dims={0}"));
+      CHECK(LayOut(dotOf(square, square, result, attributes + more)).result == PassResult::Unchanged);
+    LayOut both(dotOf(square, square, result, across + more));
     CHECK(both.factor(0).second != both.factor(1).second);
     CHECK(both.factor(both.factor(0).second ? 0 : 1) == Factor{{0, 1}, true});
     CHECK(both.run(layOutFactors) == PassResult::Unchanged);
@@ -77,13 +64,15 @@ TEST_CASE("what would not be faster stays: small factors, 16 bits, targets that 
 
 TEST_CASE("a batch becomes major, and several sums have the order of the other factor") {
   LayOut batch(
-      dotOf("f32[8,2048,2048]", "f32[2048,8,2048]", "f32[8,2048,2048]",
-            "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}" + tf32));
-  CHECK(batch.factor(1) == Factor{{0, 2, 1}, true});
-  LayOut two(dotOf("f32[4096,64,64]{1,2,0}", "f32[64,64,4096]", "f32[4096,4096]",
-                   "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}" + tf32));
-  CHECK(two.factor(0) == Factor{{1, 2, 0}, false});
-  CHECK(two.factor(1) == Factor{{0, 1, 2}, true});
+      dotOf("f32[2048,8,2048]", "f32[2048,8,2048]", "f32[8,2048,2048]",
+            "lhs_batch_dims={1}, lhs_contracting_dims={0}, rhs_batch_dims={1}, rhs_contracting_dims={0}" + tf32));
+  const unsigned copied = batch.factor(0).second ? 0 : 1;
+  CHECK(batch.factor(copied) == Factor{{0, 2, 1}, true});
+  CHECK(batch.factor(1 - copied) == Factor{{2, 1, 0}, false});
+  LayOut two(dotOf("f32[64,64,4096]{2,0,1}", "f32[64,64,4096]{2,0,1}", "f32[4096,4096]",
+                   "lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}" + tf32));
+  CHECK(two.factor(0).second != two.factor(1).second);
+  CHECK(two.factor(two.factor(0).second ? 0 : 1) == Factor{{0, 1, 2}, true});
 }
 
 TEST_CASE("dots share the copy of a factor") {
@@ -92,14 +81,14 @@ ENTRY entry {
   x = f32[4096,4096] parameter(0)
   z = f32[4096,4096] parameter(1)
   w = f32[4096,4096] parameter(2)
-  d = f32[4096,4096] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, algorithm=dot_tf32_tf32_f32
-  e = f32[4096,4096] dot(z, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, algorithm=dot_tf32_tf32_f32
+  d = f32[4096,4096] dot(w, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}, algorithm=dot_tf32_tf32_f32
+  e = f32[4096,4096] dot(w, z), lhs_contracting_dims={0}, rhs_contracting_dims={0}, algorithm=dot_tf32_tf32_f32
   ROOT t = tuple(d, e)
 }
 )");
   const HloInstruction &tuple = *p.module->entry()->root();
-  CHECK(tuple.operand(0)->operand(1)->opcode() == Opcode::Copy);
-  CHECK(tuple.operand(0)->operand(1) == tuple.operand(1)->operand(1));
+  CHECK(tuple.operand(0)->operand(0)->opcode() == Opcode::Copy);
+  CHECK(tuple.operand(0)->operand(0) == tuple.operand(1)->operand(0));
 }
 
 TEST_CASE("results stay what they are") {
