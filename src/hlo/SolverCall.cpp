@@ -57,6 +57,8 @@ std::optional<Target> targetOf(llvm::StringRef target) {
       return lapackTarget(name);
     if ((name.consume_front("cublas_") || name.consume_front("hipblas_")) && !name.consume_back("_batched"))
       return std::nullopt;
+    if (name == "cusparse_gtsv2" || name == "hipsparse_gtsv2")
+      return Target{SolverRoutine::TridiagonalSolve, std::nullopt};
     (void)(name.consume_front("cusolver_") || name.consume_front("hipsolver_"));
     std::optional<SolverRoutine> routine = name == "trsm" || name.size() + 4 == target.size() ? std::nullopt
                                            : name == "geev"                                   ? std::nullopt
@@ -108,9 +110,10 @@ public:
 
   std::optional<SolverCall> read() {
     const bool isPivots = target.routine == SolverRoutine::PivotsToPermutation;
-    const unsigned ownRank = isPivots ? 1 : 2;
+    const bool isDiagonals = target.routine == SolverRoutine::TridiagonalSolve;
+    const unsigned ownRank = isPivots || isDiagonals ? 1 : 2;
     if (!call.numOperands() || !call.operand(0)->shape().isArray() || call.operand(0)->shape().rank() < ownRank)
-      return failed(isPivots ? "it has no pivots" : "it has no matrix");
+      return failed(isPivots ? "it has no pivots" : isDiagonals ? "it has no diagonals" : "it has no matrix");
     const Shape &first = call.operand(0)->shape();
     type = first.elementType();
     if (isPivots ? type != ElementType::S32 : !isSolved(type))
@@ -121,8 +124,8 @@ public:
       return failed(call.hasSideEffect() ? "it has a side effect" : "a size is not known");
     made.routine = target.routine;
     made.batch.assign(first.dims().begin(), first.dims().end() - ownRank);
-    made.rows = isPivots ? 1 : first.dims().drop_back().back();
     made.columns = first.dims().back();
+    made.rows = isPivots ? 1 : isDiagonals ? made.columns : first.dims().drop_back().back();
     readConfig();
     if (why.empty())
       fitShapes();
@@ -315,6 +318,12 @@ private:
       const int64_t size = made.transpose == Transpose::None ? m : n;
       fitOperands({matrix, array({size, size}), Shape::scalar(type), Shape::scalar(type)});
       return fit(call.shape(), array({size, size}), "its result");
+    }
+    case SolverRoutine::TridiagonalSolve: {
+      const Shape right = call.numOperands() == 4 ? call.operand(3)->shape() : Shape();
+      const Shape wanted = array({n, right.isArray() && right.rank() > 0 ? right.dims().back() : 1});
+      fitOperands({array({n}), array({n}), array({n}), wanted});
+      return fit(call.shape(), wanted, "its result");
     }
     }
   }

@@ -1,5 +1,6 @@
-// Calls of LAPACK and cuSOLVER (hlo/SolverCall.h) -> ops: triangular-solve, dots, and loops over columns or over
-// rotations (LuFactors.cpp, Reflectors.cpp, Eigenvalues.cpp, SingularValues.cpp). potrf is in ExpandLinearAlgebra.cpp.
+// Calls of LAPACK, cuSOLVER and cuSPARSE (hlo/SolverCall.h) -> ops: triangular-solve, dots, and loops over columns,
+// rows or rotations (LuFactors.cpp, Reflectors.cpp, Eigenvalues.cpp, SingularValues.cpp, Tridiagonal.cpp). potrf is in
+// ExpandLinearAlgebra.cpp.
 
 #include "Matrices.h"
 #include "Rewriter.h"
@@ -47,6 +48,8 @@ public:
       return pack({permutation(x, pivotsOf(), shape.dims().back())});
     case SolverRoutine::SymmetricProduct:
       return symmetricProduct();
+    case SolverRoutine::TridiagonalSolve:
+      return tridiagonalSolve();
     case SolverRoutine::Cholesky:
     case SolverRoutine::General:
       break;
@@ -60,12 +63,13 @@ private:
   bool isNarrow() const { return bitWidth(realType(type())) < 64; }
   int64_t batch() const { return call.numMatrices(); }
 
-  /// The factors of reflectors: [batch, count].
-  Value taus() {
-    const Shape &given = instr.operand(1)->shape();
-    Value wide = x.builder().convert(x.plain(instr.operand(1)), wideType(given.elementType()));
+  /// An array of any rank as [batch, length], in the wide type.
+  Value vectors(unsigned i) {
+    const Shape &given = instr.operand(i)->shape();
+    Value wide = x.builder().convert(x.plain(instr.operand(i)), wideType(given.elementType()));
     return x.reshape(wide, {batch(), given.dims().back()});
   }
+  Value taus() { return vectors(1); } ///< the factors of reflectors
   Value pivotsOf() { return x.reshape(x.plain(instr.operand(0)), {batch(), call.columns}); }
 
   HloInstruction *nothing() {
@@ -180,6 +184,10 @@ private:
     };
     Value product = x.dot(a, a, 0, 0, 2, 2);
     return pack({x.add(x.multiply(factor(2, product), product), x.multiply(factor(3, c), c))});
+  }
+
+  HloInstruction *tridiagonalSolve() {
+    return pack({tridiagonalSolution(x, {vectors(0), vectors(1), vectors(2)}, operand(3))});
   }
 
   HloInstruction &instr;

@@ -30,14 +30,6 @@ HloComputation *largestOf(HloModule &module) {
   return made;
 }
 
-/// LAPACK's size of a complex number: the sum of those of its parts.
-Value sizeOf(Expansion &x, Value value) {
-  Value size = x.unary(Opcode::Abs, realPart(x, value));
-  if (isComplex(value->shape().elementType()))
-    size = x.add(size, x.unary(Opcode::Abs, x.unary(Opcode::Imag, value)));
-  return size;
-}
-
 /// s32[batch]: the row of the largest element of each column from row `first` on.
 Value pivotRow(Expansion &x, Value column, Value first, HloModule &module) {
   HloBuilder &b = x.builder();
@@ -53,6 +45,13 @@ Value pivotRow(Expansion &x, Value column, Value first, HloModule &module) {
 }
 
 } // namespace
+
+Value sizeOf(Expansion &x, Value value) {
+  Value size = x.unary(Opcode::Abs, realPart(x, value));
+  if (isComplex(value->shape().elementType()))
+    size = x.add(size, x.unary(Opcode::Abs, x.unary(Opcode::Imag, value)));
+  return size;
+}
 
 LuFactors luFactors(Expansion &x, Value a) {
   llvm::SmallVector<int64_t, 3> dims(a->shape().dims());

@@ -64,6 +64,17 @@ LuFactors luFactors(Expansion &x, Expansion::Value a);
 /// s32[batch, size]: where each row comes from once these exchanges have been made in order.
 Expansion::Value permutation(Expansion &x, Expansion::Value pivots, int64_t size);
 
+/// LAPACK's size of a complex number: the sum of those of its parts.
+Expansion::Value sizeOf(Expansion &x, Expansion::Value value);
+
+/// Diagonals of square matrices, [batch, n]: element i of each is in row i. The first of the lower and the last of the
+/// upper one are not read.
+struct Tridiagonal {
+  Expansion::Value lower, diagonal, upper;
+};
+/// Of right sides [batch, n, r], n > 0.
+Expansion::Value tridiagonalSolution(Expansion &x, const Tridiagonal &a, Expansion::Value right);
+
 struct Reflectors {
   Expansion::Value factors; ///< R from the diagonal on, the reflectors' vectors below it, without their leading 1
   Expansion::Value taus;    ///< [batch, min(m, n)]

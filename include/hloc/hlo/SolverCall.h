@@ -1,6 +1,6 @@
 #pragma once
-// What the text of a call of LAPACK or cuSOLVER says, as jax prints it for a CPU or a GPU (and for a TPU, whose
-// compiler knows four such names). The routine is the one of LAPACK that does the same; leading dimensions count
+// What the text of a call of LAPACK, cuSOLVER or cuSPARSE says, as jax prints it for a CPU or a GPU (and for a TPU,
+// whose compiler knows four such names). The routine is the one of LAPACK that does the same; leading dimensions count
 // matrices.
 //
 //   (f32[2,3,4]{1,2,0}, s32[2,3], s32[2]) custom-call(f32[2,3,4] a), custom_call_target="lapack_sgetrf_ffi"
@@ -27,13 +27,14 @@ enum class SolverRoutine {
   SingularValues,      ///< gesdd(a): (a, descending singular values, U, V^H or V, info)
   General,             ///< geev(a): (eigenvalues, left, right eigenvectors, info), with real and imaginary parts apart
   PivotsToPermutation, ///< (pivots from 0): permutation
-  SymmetricProduct     ///< syrk(a, c, alpha, beta): alpha a a^T + beta c
+  SymmetricProduct,    ///< syrk(a, c, alpha, beta): alpha a a^T + beta c
+  TridiagonalSolve     ///< gtsv2(lower, diagonal, upper, b): x
 };
 
 struct SolverCall {
   SolverRoutine routine;
   llvm::SmallVector<int64_t, 4> batch;
-  int64_t rows = 0, columns = 0; ///< of the first operand
+  int64_t rows = 0, columns = 0; ///< of the first operand, or of a matrix of three diagonals
   bool lower = true;             ///< the triangle that is read
   bool left = true;              ///< of a product or solution: whether the matrix stands there
   bool unitDiagonal = false;

@@ -203,6 +203,48 @@ TEST_CASE("eigenvectors of a Hermitian matrix are orthogonal, and only get longe
     }
 }
 
+TEST_CASE("three diagonals times what solves their equations are the right sides") {
+  constexpr int64_t batch = 2, sides = 3;
+  for (const Type &type : types)
+    for (int64_t n : {1, 2, 3, 8, 17, 40})
+      for (bool isEmpty : {false, true}) { // are there zeros on the diagonal, so that rows have to change places?
+        if (isEmpty && n % 2 != 0)
+          continue; // singular
+        INFO(type.name << " " << n << " " << isEmpty);
+        PassRun p(
+            fmt::format("HloModule m\nENTRY e {{\n l = {0}[2,{1}] parameter(0)\n d0 = {0}[2,{1}] parameter(1)\n"
+                        " u = {0}[2,{1}] parameter(2)\n b = {0}[2,{1},3] parameter(3)\n d = {0}[2,{1}] {2}(d0, d0)\n"
+                        " x = {0}[2,{1},3] custom-call(l, d, u, b), custom_call_target=\"cusparse_gtsv2_ffi\", "
+                        "api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n"
+                        " ROOT r = ({0}[2,{1},3], {0}[2,{1}]) tuple(x, d)\n}}\n",
+                        type.name, n, isEmpty ? "subtract" : "add"));
+        REQUIRE(p.run(expandSolverCalls) == PassResult::Changed);
+        auto arguments = makeArguments(*p.module, p.diagnostics, 1);
+        REQUIRE(succeeded(arguments));
+        auto made = interpret(*p.module, *arguments, p.diagnostics);
+        REQUIRE(succeeded(made));
+        auto element = [&](const Literal &vectors, int64_t i) {
+          return isComplex(vectors.shape().elementType()) ? vectors.getComplex(i) : vectors.getDouble(i);
+        };
+        for (int64_t number = 0; number < batch; ++number) {
+          Matrix a(n, n);
+          for (int64_t i = 0; i < n; ++i) {
+            a.at(i, i) = element(made->element(1), number * n + i);
+            // What stands outside the matrix is not read.
+            if (i > 0)
+              a.at(i, i - 1) = element((*arguments)[0], number * n + i);
+            if (i + 1 < n)
+              a.at(i, i + 1) = element((*arguments)[2], number * n + i);
+          }
+          const Matrix x = matrixOf(made->element(0), number);
+          REQUIRE(x.columns == sides);
+          // (Some systems are near to singular: what is left is small beside the solution.)
+          CHECK(distance(a * x, matrixOf((*arguments)[3], number)) <
+                type.tolerance * (1 + distance(x, Matrix(n, sides))));
+        }
+      }
+}
+
 TEST_CASE("singular vectors on both sides of singular values are the matrix") {
   for (const Type &type : types)
     for (auto [rows, columns] : sizes) {
