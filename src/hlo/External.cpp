@@ -1,6 +1,7 @@
 #include "hloc/hlo/External.h"
 
 #include "ReplicaGroups.h"
+#include "hloc/hlo/AttentionCall.h"
 #include "hloc/hlo/Printer.h"
 #include "hloc/hlo/SolverCall.h"
 
@@ -102,6 +103,8 @@ std::vector<std::string> waysAround(const HloInstruction &external) {
   std::vector<std::string> ways;
   if (std::string why; !SolverCall::of(external, why) && !why.empty())
     ways.push_back("`" + target.str() + "` becomes loops where what it is given fits it: " + why);
+  else if (!AttentionCall::of(external, why) && !why.empty())
+    ways.push_back("`" + target.str() + "` becomes dots and a softmax where what it is given fits it: " + why);
   else if (isHostPython(target))
     ways.push_back("what it returns can be an argument of the function that is lowered instead");
   else if (llvm::any_of(cpuLibraries, [&](llvm::StringRef prefix) { return target.starts_with(prefix); }))

@@ -31,6 +31,7 @@ std::optional<SolverRoutine> routineOf(llvm::StringRef name) {
       .Cases({"gesdd", "gesvd", "gesvdj", "gesvdp"}, SingularValues)
       .Case("geev", General)
       .Case("syrk", SymmetricProduct)
+      .Case("gtsv", TridiagonalSolve)
       .Default(std::nullopt);
 }
 
@@ -60,9 +61,9 @@ std::optional<Target> targetOf(llvm::StringRef target) {
     if (name == "cusparse_gtsv2" || name == "hipsparse_gtsv2")
       return Target{SolverRoutine::TridiagonalSolve, std::nullopt};
     (void)(name.consume_front("cusolver_") || name.consume_front("hipsolver_"));
-    std::optional<SolverRoutine> routine = name == "trsm" || name.size() + 4 == target.size() ? std::nullopt
-                                           : name == "geev"                                   ? std::nullopt
-                                                                                              : routineOf(name);
+    const bool isOfLapackAlone = name == "trsm" || name == "geev" || name == "gtsv";
+    std::optional<SolverRoutine> routine =
+        isOfLapackAlone || name.size() + 4 == target.size() ? std::nullopt : routineOf(name);
     if (!routine)
       return std::nullopt;
     Target found{*routine, std::nullopt};
@@ -322,8 +323,10 @@ private:
     case SolverRoutine::TridiagonalSolve: {
       const Shape right = call.numOperands() == 4 ? call.operand(3)->shape() : Shape();
       const Shape wanted = array({n, right.isArray() && right.rank() > 0 ? right.dims().back() : 1});
-      fitOperands({array({n}), array({n}), array({n}), wanted});
-      return fit(call.shape(), wanted, "its result");
+      const Shape diagonal = array({n});
+      fitOperands({diagonal, diagonal, diagonal, wanted});
+      return target.isLapack ? fitResults({diagonal, diagonal, diagonal, wanted, info()})
+                             : fit(call.shape(), wanted, "its result");
     }
     }
   }

@@ -15,9 +15,10 @@ std::unique_ptr<HloModule> choose(const HloModule &module, FormChoice choice, Di
   context.options.fusion = choice.fusion;
   context.options.f32Dots = choice.f32Dots;
   context.options.softmax = choice.softmax;
-  llvm::SmallVector<Pass> passes = {expandCustomCalls, chooseDotAlgorithms};
+  llvm::SmallVector<Pass> passes = {expandCustomCalls, expandProductCalls, chooseDotAlgorithms};
   if (choice.softmax != SoftmaxChoice::Strict)
-    passes = {expandAsync, foldCollectives, inlineCalls, expandCustomCalls, chooseDotAlgorithms, chooseSoftmax};
+    passes = {expandAsync,        foldCollectives,     inlineCalls,  expandCustomCalls,
+              expandProductCalls, chooseDotAlgorithms, chooseSoftmax};
   for (Pass pass : passes) {
     const PassResult result = pass(*chosen, context);
     if (result == PassResult::Failed)

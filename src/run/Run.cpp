@@ -25,10 +25,11 @@ namespace hloc {
 
 namespace {
 
-bool hasSolverCalls(const HloModule &module) {
+bool hasExpandedCalls(const HloModule &module) {
   return llvm::any_of(module.computations(), [](const auto &computation) {
-    return llvm::any_of(computation->instructions(),
-                        [](const HloInstruction *instr) { return SolverCall::of(*instr).has_value(); });
+    return llvm::any_of(computation->instructions(), [](const HloInstruction *instr) {
+      return SolverCall::of(*instr).has_value() || isProductCall(*instr);
+    });
   });
 }
 
@@ -73,7 +74,7 @@ private:
     if (module && !choice().isAsWritten())
       module = withChoices(std::move(module));
     if (module)
-      module = withoutSolvers(std::move(module));
+      module = withoutCalls(std::move(module));
     if (module && isPart())
       module = partOf(*module);
     if (!module)
@@ -121,15 +122,17 @@ private:
     return chosen;
   }
 
-  /// Calls of LAPACK mean what is made of them: kernels and reference both run that (decisions/0011).
-  std::unique_ptr<HloModule> withoutSolvers(std::unique_ptr<HloModule> module) {
-    if (!hasSolverCalls(*module))
+  /// Calls of LAPACK, and of cuDNN's attention, mean what is made of them: kernels and reference both run that
+  /// (decisions/0011).
+  std::unique_ptr<HloModule> withoutCalls(std::unique_ptr<HloModule> module) {
+    if (!hasExpandedCalls(*module))
       return module;
-    TimedScope scope(timing, "expand solver calls");
+    TimedScope scope(timing, "expand calls");
     std::unique_ptr<HloModule> expanded = cloneModule(*module);
     HloPassContext context(diagnostics);
-    if (expandSolverCalls(*expanded, context) == PassResult::Failed)
-      return nullptr;
+    for (auto expand : {expandProductCalls, expandSolverCalls})
+      if (expand(*expanded, context) == PassResult::Failed)
+        return nullptr;
     if (!asWritten)
       asWritten = std::move(module);
     return expanded;

@@ -258,7 +258,7 @@ private:
       depends[instr->id()] = true;
   }
 
-  /// `behind`: all up to dots and what groups make of rows, operands before users.
+  /// `behind`: all up to dots and what groups make, operands before users.
   bool walkBack(const HloInstruction &second, unsigned operand, llvm::SmallVectorImpl<HloInstruction *> &behind,
                 Found &one) const {
     llvm::BitVector seen(needed.size(), false);
@@ -266,8 +266,10 @@ private:
     seen[open.front()->id()] = true;
     while (!open.empty()) {
       HloInstruction *instr = open.pop_back_val();
-      if (ends[instr->id()] || behind.size() > mostInstructions || one.firsts.size() > mostDots)
+      if (behind.size() > mostInstructions || one.firsts.size() > mostDots)
         return false;
+      if (ends[instr->id()]) // a result, which is in memory
+        continue;
       if (ofRows[instr->id()]) {
         one.read.push_back(instr);
         continue;

@@ -72,8 +72,12 @@ Expansion::Value sizeOf(Expansion &x, Expansion::Value value);
 struct Tridiagonal {
   Expansion::Value lower, diagonal, upper;
 };
+struct TridiagonalSolution {
+  Expansion::Value solution; ///< [batch, n, r]
+  Expansion::Value failed;   ///< s32[batch]: the number of the first head that is 0, from 1; 0 if there is none
+};
 /// Of right sides [batch, n, r], n > 0.
-Expansion::Value tridiagonalSolution(Expansion &x, const Tridiagonal &a, Expansion::Value right);
+TridiagonalSolution tridiagonalSolution(Expansion &x, const Tridiagonal &a, Expansion::Value right);
 
 struct Reflectors {
   Expansion::Value factors; ///< R from the diagonal on, the reflectors' vectors below it, without their leading 1

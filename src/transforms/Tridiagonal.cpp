@@ -25,9 +25,20 @@ Row select(Expansion &x, Value which, const Row &a, const Row &b) {
           x.select(atAll(x, which, a.right), a.right, b.right)};
 }
 
+/// Of the triangle: [batch].
+Value firstZero(Expansion &x, Value heads) {
+  llvm::ArrayRef<int64_t> dims = heads->shape().dims();
+  Value behind = x.subtract(x.filled(ElementType::S32, dims, double(dims[1])), x.iota(ElementType::S32, dims, 1));
+  Value isZero = compared(x, ComparisonDirection::Eq, heads, 0);
+  Value most = x.builder().reduce(x.select(isZero, behind, x.like(behind, 0)), x.scalar(ElementType::S32, 0), {1},
+                                  x.reducer(Opcode::Maximum, ElementType::S32));
+  Value number = x.subtract(x.like(most, double(dims[1] + 1)), most);
+  return x.select(compared(x, ComparisonDirection::Gt, most, 0), number, x.like(most, 0));
+}
+
 } // namespace
 
-Value tridiagonalSolution(Expansion &x, const Tridiagonal &a, Value right) {
+TridiagonalSolution tridiagonalSolution(Expansion &x, const Tridiagonal &a, Value right) {
   const int64_t batch = right->shape().dim(0), n = right->shape().dim(1), sides = right->shape().dim(2);
   auto one = [](Expansion &x, int64_t number) { return x.scalar(ElementType::S32, double(number)); };
   auto element = [&](Expansion &x, Value vector, Value i) { return x.reshape(x.at(vector, 1, i), {batch}); };
@@ -88,7 +99,8 @@ Value tridiagonalSolution(Expansion &x, const Tridiagonal &a, Value right) {
     return {solved, s[0], putSides(x, s[2], i, solved), s[3], s[4], s[5], s[6]};
   };
   Value nothing = x.filled(right->shape().elementType(), {batch, sides}, 0);
-  return x.repeat(n, {nothing, nothing, noSides, rights, heads, state[8], state[9]}, "substitution", substitute)[2];
+  state = x.repeat(n, {nothing, nothing, noSides, rights, heads, state[8], state[9]}, "substitution", substitute);
+  return {state[2], firstZero(x, heads)};
 }
 
 } // namespace hloc

@@ -28,7 +28,7 @@ enum class SolverRoutine {
   General,             ///< geev(a): (eigenvalues, left, right eigenvectors, info), with real and imaginary parts apart
   PivotsToPermutation, ///< (pivots from 0): permutation
   SymmetricProduct,    ///< syrk(a, c, alpha, beta): alpha a a^T + beta c
-  TridiagonalSolve     ///< gtsv2(lower, diagonal, upper, b): x
+  TridiagonalSolve     ///< gtsv2(lower, diagonal, upper, b): x; gtsv: (lower, diagonal, upper, x, info)
 };
 
 struct SolverCall {

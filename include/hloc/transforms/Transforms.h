@@ -67,8 +67,12 @@ PassResult expandRng(HloModule &module, HloPassContext &context);
 /// rng-bit-generator -> the arithmetic of its generator, bit for bit.
 PassResult expandRandom(HloModule &module, HloPassContext &context);
 
-/// Calls of LAPACK and cuSOLVER that hlo/SolverCall.h knows, but for potrf -> triangular-solve, dots, and loops of
-/// Householder's reflections, Gauss's eliminations and Jacobi's rotations, in f64 or c128, rounded once.
+/// Calls of cuDNN's attention (hlo/AttentionCall.h) and of dots scaled by blocks -> dots and a softmax.
+PassResult expandProductCalls(HloModule &module, HloPassContext &context);
+bool isProductCall(const HloInstruction &instr); ///< one of these
+
+/// Calls of LAPACK, cuSOLVER and cuSPARSE that hlo/SolverCall.h knows, but for potrf -> triangular-solve, dots, and
+/// loops of Householder's reflections, Gauss's eliminations and Jacobi's rotations, in f64 or c128, rounded once.
 PassResult expandSolverCalls(HloModule &module, HloPassContext &context);
 
 /// cholesky, potrf of LAPACK and cuSOLVER and triangular-solve -> loops over columns and rows, in f64 or c128, rounded

@@ -245,6 +245,30 @@ TEST_CASE("three diagonals times what solves their equations are the right sides
       }
 }
 
+TEST_CASE("LAPACK says which head of three diagonals is zero") {
+  auto infoOf = [](std::vector<float> lower, std::vector<float> diagonal, std::vector<float> upper) {
+    const size_t n = diagonal.size();
+    PassRun p(fmt::format(
+        "HloModule m\nENTRY e {{\n l = f32[{0}] parameter(0)\n d = f32[{0}] parameter(1)\n u = f32[{0}] "
+        "parameter(2)\n b = f32[{0},1] parameter(3)\n ROOT r = (f32[{0}], f32[{0}], f32[{0}], f32[{0},1], "
+        "s32[]) custom-call(l, d, u, b), custom_call_target=\"lapack_sgtsv_ffi\", backend_config={{}}\n}}\n",
+        n));
+    REQUIRE(p.run(expandSolverCalls) == PassResult::Changed);
+    auto arguments = makeArguments(*p.module, p.diagnostics, 1);
+    REQUIRE(succeeded(arguments));
+    for (auto [i, values] : llvm::enumerate(std::vector<std::vector<float>>{lower, diagonal, upper}))
+      llvm::copy(values, (*arguments)[i].mutableData<float>().begin());
+    auto made = interpret(*p.module, *arguments, p.diagnostics);
+    REQUIRE(succeeded(made));
+    return int64_t(made->element(4).getDouble(0));
+  };
+  CHECK(infoOf({0, 1, 1}, {4, 4, 4}, {1, 1, 0}) == 0);
+  CHECK(infoOf({0, 1, 1}, {0, 4, 4}, {1, 1, 0}) == 0); // rows change places
+  CHECK(infoOf({0, 0, 1}, {0, 4, 4}, {1, 1, 0}) == 1);
+  CHECK(infoOf({0, 0, 0}, {4, 4, 0}, {1, 1, 0}) == 3);
+  CHECK(infoOf({0}, {0}, {0}) == 1);
+}
+
 TEST_CASE("singular vectors on both sides of singular values are the matrix") {
   for (const Type &type : types)
     for (auto [rows, columns] : sizes) {
