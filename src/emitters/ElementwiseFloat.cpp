@@ -41,12 +41,17 @@ Value logistic(const FloatOp &f) {
   return b.divF(b.floatingLike(f.x, 1.0), b.addF(exponential, 1.0));
 }
 
-/// f16 and narrower types (but f8e8m0fnu, which has the exponents of f32 and quotients that are powers of two, far from
-/// what is halfway) divide by a reciprocal and a correction: the passes' ExpandMath has the proof. Bounded to 2 ulp, as
-/// divisions of f32 are, a quotient could come out beside the middle of two subnormal numbers that it is.
+/// f16 and narrower types divide by a reciprocal and a correction: the passes' ExpandMath has the proof. Bounded to 2
+/// ulp, as divisions of f32 are, a quotient could come out beside the middle of two subnormal numbers that it is.
+/// f8e8m0fnu has the exponents of f32, for which there is no reciprocal at both ends, and of what is above its smallest
+/// number all becomes the next one: it divides exactly, which LLVM sees that `div.rn.f32` does.
 Value quotient(const FloatOp &f) {
   ElementType type = f.op.operandType();
-  bool isNarrow = type == ElementType::F16 || (isPatternFloat(type) && type != ElementType::F8E8M0FNU);
+  if (type == ElementType::F8E8M0FNU) {
+    Type wide = f.b.getF64Type();
+    return f.b.castF(f.b.divF(f.b.castF(f.x, wide), f.b.castF(f.y, wide)), f.x.getType());
+  }
+  bool isNarrow = type == ElementType::F16 || isPatternFloat(type);
   if (!isNarrow)
     return f.b.divF(f.x, f.y);
   return arith::DivFOp::create(f.b, f.x, f.y, f.flags | arith::FastMathFlags::arcp);
