@@ -1,6 +1,7 @@
 #include "hloc/hlo/AttentionCall.h"
 
 #include "BackendConfig.h"
+#include "CallReader.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -34,9 +35,9 @@ std::optional<int64_t> integerOf(const llvm::json::Value *value) {
 }
 
 /// Fits a call to its target, up to the first thing that does not.
-class Reader {
+class Reader : CallReader {
 public:
-  Reader(const HloInstruction &call, const Target &target, std::string &why) : call(call), target(target), why(why) {}
+  Reader(const HloInstruction &call, const Target &target, std::string &why) : CallReader(call, why), target(target) {}
 
   std::optional<AttentionCall> read() {
     const llvm::json::Object whole = readBackendConfig(call.string(AttributeKey::BackendConfig));
@@ -51,12 +52,6 @@ public:
   }
 
 private:
-  std::nullopt_t failed(const std::string &reason) {
-    if (why.empty())
-      why = reason;
-    return std::nullopt;
-  }
-
   bool readConfig(const llvm::json::Object &config) {
     const std::optional<double> scale = config.getNumber("fmha_scale");
     const auto mask = config.getString("mask_type");
@@ -93,11 +88,6 @@ private:
   }
   Shape result(int64_t heads, int64_t length, int64_t size) const {
     return Shape::array(type, {made.batch, heads, length, size});
-  }
-
-  void fit(const Shape &given, const Shape &wanted, const std::string &what) {
-    if (!given.isArray() || given.elementType() != wanted.elementType() || !given.sameDims(wanted))
-      failed(what + " is " + given.toString(false) + ", where " + wanted.toString(false) + " is expected");
   }
 
   /// Sizes are those of the first three operands.
@@ -180,9 +170,7 @@ private:
       fit(call.shape().element(unsigned(i)), shape, "result " + std::to_string(i));
   }
 
-  const HloInstruction &call;
   const Target &target;
-  std::string &why;
   ElementType type = ElementType::BF16;
   bool isPadded = false;
   AttentionCall made;
@@ -194,10 +182,7 @@ std::optional<AttentionCall> AttentionCall::of(const HloInstruction &call, std::
   if (call.opcode() != Opcode::CustomCall)
     return std::nullopt;
   const std::optional<Target> target = targetOf(call.string(AttributeKey::CustomCallTarget));
-  if (!target)
-    return std::nullopt;
-  why.clear();
-  return Reader(call, *target, why).read();
+  return target ? Reader(call, *target, why).read() : std::nullopt;
 }
 
 } // namespace hloc

@@ -1,5 +1,6 @@
 #include "hloc/hlo/SolverCall.h"
 
+#include "CallReader.h"
 #include "SolverConfig.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -104,10 +105,10 @@ bool liesInOrder(const Shape &shape, bool byColumns) {
 }
 
 /// Fits a call to its target, up to the first thing that does not.
-class Reader {
+class Reader : CallReader {
 public:
   Reader(const HloInstruction &call, const Target &target, std::string &why)
-      : call(call), target(target), config(readSolverConfig(call.string(AttributeKey::BackendConfig))), why(why) {}
+      : CallReader(call, why), target(target), config(readSolverConfig(call.string(AttributeKey::BackendConfig))) {}
 
   std::optional<SolverCall> read() {
     const bool isPivots = target.routine == SolverRoutine::PivotsToPermutation;
@@ -139,12 +140,6 @@ private:
   static bool isSolved(ElementType type) {
     using enum ElementType;
     return llvm::is_contained({F32, F64, C64, C128}, type);
-  }
-
-  std::nullopt_t failed(const std::string &reason) {
-    if (why.empty())
-      why = reason;
-    return std::nullopt;
   }
 
   /// One of the letters; the first after an error.
@@ -240,10 +235,6 @@ private:
   Shape array(llvm::ArrayRef<int64_t> own) const { return array(type, own); }
   Shape info() const { return array(ElementType::S32, {}); }
 
-  void fit(const Shape &given, const Shape &wanted, const std::string &what) {
-    if (!given.isArray() || given.elementType() != wanted.elementType() || !given.sameDims(wanted))
-      failed(what + " is " + given.toString(false) + ", where " + wanted.toString(false) + " is expected");
-  }
   void fitOperands(llvm::ArrayRef<Shape> wanted) {
     if (call.numOperands() != wanted.size()) {
       failed("it has " + std::to_string(call.numOperands()) + " operands, where " + std::to_string(wanted.size()) +
@@ -420,10 +411,8 @@ private:
       check(shape, "result " + std::to_string(i));
   }
 
-  const HloInstruction &call;
   const Target &target;
   const SolverConfig config;
-  std::string &why;
   ElementType type = ElementType::F32;
   SolverCall made{};
 };
@@ -441,10 +430,7 @@ std::optional<SolverCall> SolverCall::of(const HloInstruction &call, std::string
   if (call.opcode() != Opcode::CustomCall)
     return std::nullopt;
   const std::optional<Target> target = targetOf(call.string(AttributeKey::CustomCallTarget));
-  if (!target)
-    return std::nullopt;
-  why.clear();
-  return Reader(call, *target, why).read();
+  return target ? Reader(call, *target, why).read() : std::nullopt;
 }
 
 std::optional<SolverCall> SolverCall::of(const HloInstruction &call) {
