@@ -4,6 +4,9 @@
 #include "CallReader.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
 
 namespace hloc {
 namespace {
@@ -107,8 +110,20 @@ private:
     made.valueSize = operand(2).dim(3);
     if (type != ElementType::BF16 && type != ElementType::F16)
       failed("its queries are " + operand(0).toString(false));
+    if (haveTooManyScores())
+      failed("its scores are too many");
     if (made.heads % made.keyHeads != 0)
       failed("it has " + std::to_string(made.heads) + " heads of queries for " + std::to_string(made.keyHeads));
+  }
+
+  /// An array of them has no more bytes than a text may have, and 32 bits tell their positions.
+  bool haveTooManyScores() const {
+    constexpr int64_t bytesOfScore = 4, most = std::numeric_limits<int32_t>::max();
+    int64_t bytes = bytesOfScore;
+    for (int64_t size : {made.batch, made.heads, made.queries, made.keys})
+      if (llvm::MulOverflow(bytes, size, bytes))
+        return true;
+    return made.queries > most || made.keys > most;
   }
 
   void fitShapes() {

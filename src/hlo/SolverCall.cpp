@@ -7,6 +7,8 @@
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <limits>
+
 namespace hloc {
 
 namespace {
@@ -128,6 +130,9 @@ public:
     made.batch.assign(first.dims().begin(), first.dims().end() - ownRank);
     made.columns = first.dims().back();
     made.rows = isPivots ? 1 : isDiagonals ? made.columns : first.dims().drop_back().back();
+    // Loops that the call becomes count rows and columns by 32 bits.
+    if (std::max(made.rows, made.columns) > std::numeric_limits<int32_t>::max())
+      return failed("it is given " + first.toString(false));
     readConfig();
     if (why.empty())
       fitShapes();

@@ -34,20 +34,11 @@ struct Contraction {
 };
 
 Value dot(HloBuilder &b, Value x, Value y, const Contraction &over, ElementType type) {
-  Dims dims;
-  for (int64_t dim : over.batchX)
-    dims.push_back(x->shape().dim(unsigned(dim)));
-  auto appendRest = [&](Value factor, const Dims &batch, const Dims &sums) {
-    for (auto [dim, size] : llvm::enumerate(factor->shape().dims()))
-      if (!llvm::is_contained(batch, dim) && !llvm::is_contained(sums, dim))
-        dims.push_back(size);
-  };
-  appendRest(x, over.batchX, over.sumsX);
-  appendRest(y, over.batchY, over.sumsY);
-  return b.add(Opcode::Dot, Shape::array(type, dims), {x, y},
-               {b.ints(AttributeKey::LhsBatchDims, over.batchX), b.ints(AttributeKey::RhsBatchDims, over.batchY),
-                b.ints(AttributeKey::LhsContractingDims, over.sumsX),
-                b.ints(AttributeKey::RhsContractingDims, over.sumsY)});
+  return b.infer(Opcode::Dot, {x, y},
+                 {b.ints(AttributeKey::LhsBatchDims, over.batchX), b.ints(AttributeKey::RhsBatchDims, over.batchY),
+                  b.ints(AttributeKey::LhsContractingDims, over.sumsX),
+                  b.ints(AttributeKey::RhsContractingDims, over.sumsY)},
+                 /*declared=*/Shape::scalar(type));
 }
 
 /// One call of attention being expanded. Scores are [b, n, t, s], or [b, heads of keys, heads of queries for each, t,

@@ -141,6 +141,14 @@ struct Attention {
   }
 };
 
+/// In the order of a result's rows.
+void forEachQuery(const Sizes &sizes, llvm::function_ref<void(int64_t b, int64_t n, int64_t t)> visit) {
+  for (int64_t b = 0; b < sizes.batch; ++b)
+    for (int64_t n = 0; n < sizes.heads; ++n)
+      for (int64_t t = 0; t < sizes.queries; ++t)
+        visit(b, n, t);
+}
+
 /// The arguments, and what the expansion makes of them.
 std::pair<std::vector<Literal>, Literal> run(const Case &of, bool isGradient) {
   PassRun p(program(of, isGradient));
@@ -156,14 +164,12 @@ std::pair<std::vector<Literal>, Literal> run(const Case &of, bool isGradient) {
     }
   if (isGradient) { // (of padding, anything)
     const Attention meant{of, *arguments, true};
-    std::vector<double> statistics;
-    for (int64_t i = 0; i < (*arguments)[3].shape().numElements(); ++i)
-      statistics.push_back(
-          meant.row(i / of.sizes.queries / of.sizes.heads, i / of.sizes.queries % of.sizes.heads, i % of.sizes.queries)
-              .statistic);
     auto given = (*arguments)[3].mutableData<float>();
-    for (size_t i = 0; i < given.size(); ++i)
-      given[i] = std::isfinite(statistics[i]) ? float(statistics[i]) : given[i];
+    forEachQuery(of.sizes, [&](int64_t b, int64_t n, int64_t t) {
+      const double statistic = meant.row(b, n, t).statistic;
+      float &own = given[size_t((b * of.sizes.heads + n) * of.sizes.queries + t)];
+      own = std::isfinite(statistic) ? float(statistic) : own;
+    });
   }
   auto made = interpret(*p.module, *arguments, p.diagnostics);
   REQUIRE(succeeded(made));
@@ -199,20 +205,18 @@ TEST_CASE("cuDNN's attention is scores, a softmax and its products") {
     const Attention meant{of, in, false};
     const Sizes &s = of.sizes;
     int64_t at = 0;
-    for (int64_t b = 0; b < s.batch; ++b)
-      for (int64_t n = 0; n < s.heads; ++n)
-        for (int64_t t = 0; t < s.queries; ++t) {
-          const bool isThere = !of.isPadded() || t < meant.length(false, b);
-          const Row row = meant.row(b, n, t);
-          if (of.wantsStatistics)
-            CHECK(isNear(made.element(1).getDouble((b * s.heads + n) * s.queries + t), row.statistic));
-          for (int64_t h = 0; h < s.valueSize; ++h, ++at) {
-            double sum = 0;
-            for (int64_t key = 0; isThere && key < s.keys; ++key)
-              sum += row.weights[size_t(key)] * element(of, in[2], b, meant.keyHead(n), key, h);
-            CHECK(isNear(made.element(0).getDouble(at), sum));
-          }
-        }
+    forEachQuery(s, [&](int64_t b, int64_t n, int64_t t) {
+      const bool isThere = !of.isPadded() || t < meant.length(false, b);
+      const Row row = meant.row(b, n, t);
+      if (of.wantsStatistics)
+        CHECK(isNear(made.element(1).getDouble((b * s.heads + n) * s.queries + t), row.statistic));
+      for (int64_t h = 0; h < s.valueSize; ++h, ++at) {
+        double sum = 0;
+        for (int64_t key = 0; isThere && key < s.keys; ++key)
+          sum += row.weights[size_t(key)] * element(of, in[2], b, meant.keyHead(n), key, h);
+        CHECK(isNear(made.element(0).getDouble(at), sum));
+      }
+    });
   }
 }
 
@@ -227,37 +231,35 @@ TEST_CASE("the gradients of cuDNN's attention are those of its scores and produc
     if (!of.bias.empty())
       dz.resize(size_t(meant.bias().shape().numElements()));
     const Literal &output = in[of.bias.empty() ? 5 : 6];
-    for (int64_t b = 0; b < s.batch; ++b)
-      for (int64_t n = 0; n < s.heads; ++n)
-        for (int64_t t = 0; t < s.queries; ++t) {
-          const int64_t kn = meant.keyHead(n);
-          const double known = in[3].getDouble((b * s.heads + n) * s.queries + t);
-          const Row row = meant.row(b, n, t, &known);
-          double both = 0;
-          for (int64_t h = 0; h < s.valueSize; ++h)
-            both += element(of, output, b, n, t, h) * element(of, in[4], b, n, t, h);
-          for (int64_t key = 0; key < s.keys; ++key) {
-            double product = 0;
-            const double weight = row.weights[size_t(key)];
-            for (int64_t h = 0; h < s.valueSize; ++h) {
-              const double gradient = element(of, in[4], b, n, t, h);
-              product += gradient * element(of, in[2], b, kn, key, h);
-              dv[size_t(((b * s.keyHeads + kn) * s.keys + key) * s.valueSize + h)] += weight * gradient;
-            }
-            const double ofScore = weight * (product - both);
-            for (int64_t h = 0; h < s.size; ++h) {
-              dq[size_t(((b * s.heads + n) * s.queries + t) * s.size + h)] +=
-                  scale * ofScore * element(of, in[1], b, kn, key, h);
-              dk[size_t(((b * s.keyHeads + kn) * s.keys + key) * s.size + h)] +=
-                  scale * ofScore * element(of, in[0], b, n, t, h);
-            }
-            if (!dz.empty()) {
-              const auto dims = meant.bias().shape().dims();
-              dz[size_t(((std::min(b, dims[0] - 1) * dims[1] + std::min(n, dims[1] - 1)) * dims[2] + t) * dims[3] +
-                        key)] += ofScore;
-            }
-          }
+    forEachQuery(s, [&](int64_t b, int64_t n, int64_t t) {
+      const int64_t kn = meant.keyHead(n);
+      const double known = in[3].getDouble((b * s.heads + n) * s.queries + t);
+      const Row row = meant.row(b, n, t, &known);
+      double both = 0;
+      for (int64_t h = 0; h < s.valueSize; ++h)
+        both += element(of, output, b, n, t, h) * element(of, in[4], b, n, t, h);
+      for (int64_t key = 0; key < s.keys; ++key) {
+        double product = 0;
+        const double weight = row.weights[size_t(key)];
+        for (int64_t h = 0; h < s.valueSize; ++h) {
+          const double gradient = element(of, in[4], b, n, t, h);
+          product += gradient * element(of, in[2], b, kn, key, h);
+          dv[size_t(((b * s.keyHeads + kn) * s.keys + key) * s.valueSize + h)] += weight * gradient;
         }
+        const double ofScore = weight * (product - both);
+        for (int64_t h = 0; h < s.size; ++h) {
+          dq[size_t(((b * s.heads + n) * s.queries + t) * s.size + h)] +=
+              scale * ofScore * element(of, in[1], b, kn, key, h);
+          dk[size_t(((b * s.keyHeads + kn) * s.keys + key) * s.size + h)] +=
+              scale * ofScore * element(of, in[0], b, n, t, h);
+        }
+        if (!dz.empty()) {
+          const auto dims = meant.bias().shape().dims();
+          dz[size_t(((std::min(b, dims[0] - 1) * dims[1] + std::min(n, dims[1] - 1)) * dims[2] + t) * dims[3] + key)] +=
+              ofScore;
+        }
+      }
+    });
     for (auto [number, wanted] : llvm::enumerate(std::vector<std::vector<double>>{dq, dk, dv, dz}))
       for (auto [i, value] : llvm::enumerate(wanted)) {
         INFO("result " << number << ", element " << i);
@@ -281,6 +283,8 @@ TEST_CASE("calls of attention that do not fit stay, and say why") {
   CHECK(whyNot({"", {}, false, "NO_MASK", 0, "", false, ", \"is_paged_attention\": true"}) == "its keys are in pages");
   CHECK(whyNot({"", {}, false, "NO_MASK", 0, "", false, ", \"max_seg_per_batch\": 2"}) ==
         "several sequences are in one of its batch");
+  for (int64_t large : {int64_t(1) << 31, int64_t(1) << 32}) // positions, and bytes of scores
+    CHECK(whyNot({"", {1, 1, 1, large, large, 1, 1}}) == "its scores are too many");
   CHECK(whyNot({"", {1, 3, 2}}) == "it has 3 heads of queries for 2");
   CHECK(whyNot({"", {}, false, "NO_MASK", 0, "bf16[2,2,5,6]"}) == "its bias is bf16[2,2,5,6]");
   CHECK(whyNot({"", {}, false, "NO_MASK", 0, "bf16[2,2,5,7]"}, "__cudnn$fmhaSoftmax") ==

@@ -245,6 +245,17 @@ TEST_CASE("three diagonals times what solves their equations are the right sides
       }
 }
 
+TEST_CASE("calls with more rows than 32 bits count stay") {
+  for (const char *body :
+       {"ROOT x = f32[4294967296,1] custom-call(l, l, l, b), custom_call_target=\"cusparse_gtsv2_ffi\"",
+        "ROOT x = (f32[4294967296,1], f32[1]) custom-call(b), custom_call_target=\"lapack_sgeqrf_ffi\""}) {
+    PassRun p(fmt::format(
+        "HloModule m\nENTRY e {{\n l = f32[4294967296] parameter(0)\n b = f32[4294967296,1] parameter(1)\n {}\n}}\n",
+        body));
+    CHECK(p.run(expandSolverCalls) == PassResult::Unchanged);
+  }
+}
+
 TEST_CASE("LAPACK says which head of three diagonals is zero") {
   auto infoOf = [](std::vector<float> lower, std::vector<float> diagonal, std::vector<float> upper) {
     const size_t n = diagonal.size();
